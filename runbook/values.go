@@ -1,0 +1,73 @@
+package runbook
+
+import (
+	"reflect"
+	"strings"
+	"text/template"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
+
+// Values are the names that commands are filled in with, {{.Namespace}} and so
+// on. An empty one shows as its placeholder, so that nobody runs a command on a
+// guess. They are quoted for the shell where they need it: a command is made to
+// be pasted, and names may come from anywhere.
+type Values struct {
+	Kind          string `placeholder:"kind"` // "DaemonSet"; in commands as kubectl writes it: "daemonset"
+	Namespace     string `placeholder:"namespace"`
+	Name          string `placeholder:"name"`
+	Selector      string `placeholder:"selector"` // of its Pods: "k8s-app=calico-node"
+	Node          string `placeholder:"node"`     // a failing node
+	LostNode      string `placeholder:"unreachable-node"`
+	Pod           string `placeholder:"pod"` // of the new revision, on Node if it can be
+	Container     string `placeholder:"container"`
+	InitContainer string `placeholder:"init-container"`
+	Revision      string `placeholder:"revision"`
+	KnownGood     string `placeholder:"known-good-revision"`
+	APIHost       string `placeholder:"api-host"`
+	APIPort       string `placeholder:"api-port"`
+	Since         string `placeholder:"start-time"`      // shortly before the rollout began: "2026-07-03 02:09:00 UTC"
+	Release       string `placeholder:"release"`         // value of app.kubernetes.io/instance
+	Budget        string `placeholder:"max-unavailable"` // now: "1", "25%"
+	WiderBudget   string `placeholder:"unreachable-nodes-plus-1"`
+}
+
+// filled returns the values as a template sees them: quoted, or a placeholder.
+func (v Values) filled() Values {
+	v.Kind = strings.ToLower(v.Kind)
+	s := reflect.ValueOf(&v).Elem()
+	for i := range s.NumField() {
+		f := s.Field(i)
+		if f.String() == "" {
+			f.SetString("<" + s.Type().Field(i).Tag.Get("placeholder") + ">")
+			continue
+		}
+		f.SetString(quote(f.String()))
+	}
+	return v
+}
+
+// fill executes one command template.
+func fill(run string, v Values) (report.Text, error) {
+	t, err := template.New("command").Option("missingkey=error").Parse(run)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, v.filled()); err != nil {
+		return "", err
+	}
+	return report.Clean(strings.TrimSpace(b.String())), nil
+}
+
+// quote makes a value one word of a POSIX shell.
+func quote(s string) string {
+	s = string(report.Clean(s))
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.,:/=%@+", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
