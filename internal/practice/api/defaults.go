@@ -1,0 +1,3 @@
+package api
+
+func setDefaults(o object) {}
