@@ -23,12 +23,15 @@ const (
 	DeletePod Kind = "DeletePod"
 )
 
-// Request is what the operator asks for. ToRevision belongs to RollBack, Pod to DeletePod.
+// Request is what the operator asks for. ToRevision belongs to RollBack, Pod to
+// DeletePod, Strategy to Unfreeze: the updateStrategy from before the freeze, as
+// JSON, for the case that its rolling update settings are gone from the object.
 type Request struct {
 	Kind       Kind               `json:"kind"`
 	Workload   report.WorkloadKey `json:"workload"`
 	ToRevision int64              `json:"toRevision,omitempty"`
 	Pod        string             `json:"pod,omitempty"`
+	Strategy   string             `json:"strategy,omitempty"`
 }
 
 // Ref names one object and its resource.
@@ -93,6 +96,11 @@ type Plan struct {
 	Reverse    report.Text     // the command that undoes it, or why nothing does
 	Grade      Grade
 	Word       report.Text // what is typed to confirm, for Typed
+	Node       string      // where the Pod runs, for DeletePod
+	// Before and After are what changes, small enough for a journal and free of
+	// values that may be secret: an updateStrategy verbatim, a revision, a Pod.
+	Before json.RawMessage
+	After  json.RawMessage
 }
 
 // DryRun says what the API server answered to the change without storing it.
@@ -125,6 +133,7 @@ type Prediction struct {
 	Now        []report.Text // replaced as soon as it is applied
 	Then       []report.Text // wait for the budget
 	OutOfReach []report.Text // the API cannot act on these nodes
+	NeverBack  []report.Text // nodes that lose their Pod, or have none, and get none
 	Untouched  int
 	Summary    []report.Text // "NOW 0 Pods, frozen: nothing moves until you delete one"
 	Unknown    []report.Text // what is not known of the effect
@@ -134,6 +143,6 @@ type Prediction struct {
 type Outcome struct {
 	Plan   Plan
 	Err    report.Text     // "" where the API server accepted it
-	Before json.RawMessage // what is needed to put it back, verbatim
+	Before json.RawMessage // what is needed to put it back: the plan's
 	After  json.RawMessage
 }

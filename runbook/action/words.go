@@ -1,0 +1,20 @@
+package action
+
+import "fmt"
+
+// count writes "1 Pod", "3 Pods".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func countVerb(n int, noun, one, many string) string {
+	if n == 1 {
+		return count(n, noun) + " " + one
+	}
+	return count(n, noun) + " " + many
+}
+
+func replaced(n int) string { return count(n, "Pod") + " replaced" }
