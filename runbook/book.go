@@ -53,17 +53,21 @@ type Step struct {
 	Next []Branch `json:"next,omitempty"`
 }
 
-// Command is one command to run by hand, a Go text/template over Values.
+// Command is one command to run by hand. Both texts are Go text/templates over
+// Values.
 type Command struct {
 	Says string `json:"says"` // what it shows or does
 	Run  string `json:"run"`
+	// Needs names the Values without which the command makes no sense here: it
+	// is left out while one of them is not known.
+	Needs []string `json:"needs,omitempty"`
 }
 
 // Unanswered is a question that the operator must answer.
 type Unanswered struct {
 	Ask      string    `json:"ask"`
 	Because  string    `json:"because"` // why no probe answers it
-	Commands []Command `json:"commands"`
+	Commands []Command `json:"commands,omitempty"`
 }
 
 // Branch leads to the step Go where the CEL condition When holds.
@@ -181,6 +185,9 @@ func (c *checker) step(s *Step, i int, ids []string) {
 	for _, a := range s.Actions {
 		c.known(where, "action", a, c.names.Actions)
 	}
+	if len(s.Commands) == 0 {
+		c.fail(where, "it has no commands")
+	}
 	c.commands(where, s.Commands)
 	for j, u := range s.Unanswered {
 		at := fmt.Sprintf("%s, unanswered %d", where, j+1)
@@ -204,15 +211,22 @@ func (c *checker) known(where, what, name string, names []string) {
 }
 
 func (c *checker) commands(where string, cs []Command) {
-	if len(cs) == 0 {
-		c.fail(where, "it has no commands")
-	}
 	for i, cmd := range cs {
 		at := fmt.Sprintf("%s, command %d", where, i+1)
 		c.text(at, "says", cmd.Says)
 		c.text(at, "run", cmd.Run)
-		if _, err := fill(cmd.Run, Values{}); err != nil {
-			c.fail(at, "its template does not work: %v", err)
+		for _, t := range []string{cmd.Says, cmd.Run} {
+			if _, err := fill(t, Values{}); err != nil {
+				c.fail(at, "its template does not work: %v", err)
+			}
+		}
+		if v := quotedValue(cmd.Run); v != "" {
+			c.fail(at, "%s stands inside quotes; values bring their own, so close the quotes around it", v)
+		}
+		for _, n := range cmd.Needs {
+			if _, ok := (Values{}).known(n); !ok {
+				c.fail(at, "needs %q, which is no value", n)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -18,7 +19,7 @@ import (
 // its Pod, the revisions, the way to the API server. What is not known stays "".
 func ValuesOf(s *cluster.Snapshot, r *report.Report, target report.WorkloadKey) Values {
 	v := Values{Kind: string(target.Kind), Namespace: string(target.Namespace), Name: string(target.Name)}
-	v.APIHost, v.APIPort = address(s, r)
+	v.APIHost, v.APIAddress = address(s, r)
 	if w := r.Workload(target); w != nil {
 		v.Revision, v.KnownGood = number(w.Rollout.Revision), number(w.Rollout.KnownGoodRevision)
 		if v.KnownGood == "" {
@@ -33,7 +34,7 @@ func ValuesOf(s *cluster.Snapshot, r *report.Report, target report.WorkloadKey) 
 	}
 	if o, template, selector := find(s, target); o != nil {
 		v.Selector = metav1.FormatLabelSelector(selector)
-		v.Release = o.GetLabels()["app.kubernetes.io/instance"]
+		owners(&v, o)
 		v.Container, v.InitContainer = containers(template.Spec, corev1.PodStatus{})
 		if v.Pod == "" && v.Node != "" {
 			v.Pod = podOn(s, o, v.Node)
@@ -134,26 +135,37 @@ func containers(spec corev1.PodSpec, status corev1.PodStatus) (main, initial str
 	return main, initial
 }
 
+// owners names those who may put the template back, by the marks they leave. The
+// marks are hints: any of these tools can be told to use others.
+func owners(v *Values, o metav1.Object) {
+	labels, notes := o.GetLabels(), o.GetAnnotations()
+	v.Release = labels["app.kubernetes.io/instance"]
+	v.HelmRelease = notes["meta.helm.sh/release-name"]
+	v.FluxName, v.FluxNamespace = labels["kustomize.toolkit.fluxcd.io/name"], labels["kustomize.toolkit.fluxcd.io/namespace"]
+	// "guestbook:apps/Deployment:default/guestbook-ui"
+	app, _, _ := strings.Cut(notes["argocd.argoproj.io/tracking-id"], ":")
+	v.ArgoApp = cmp.Or(app, labels["argocd.argoproj.io/instance"])
+}
+
 // address is where the API server is reached.
-func address(s *cluster.Snapshot, r *report.Report) (host, port string) {
+func address(s *cluster.Snapshot, r *report.Report) (host, address string) {
 	server := string(r.Source.Server)
 	if !strings.Contains(server, "://") {
 		server = "https://" + server
 	}
-	if u, err := url.Parse(server); err == nil && u.Hostname() != "" {
-		host, port = u.Hostname(), u.Port()
-		if port == "" {
-			port = map[string]string{"http": "80"}[u.Scheme]
-		}
+	port := "443"
+	if u, err := url.Parse(server); err == nil {
+		host = u.Hostname()
+		port = cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], port)
 	}
-	if s.APIHost != "" && s.APIHost != host {
-		host, port = s.APIHost, ""
+	if s.APIHost != "" {
+		host = s.APIHost
 		if h, p, err := net.SplitHostPort(s.APIHost); err == nil {
 			host, port = h, p
 		}
 	}
-	if host != "" && port == "" {
-		port = "443"
+	if host == "" {
+		return "", ""
 	}
-	return host, port
+	return host, net.JoinHostPort(host, port)
 }

@@ -2,6 +2,7 @@ package runbook
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -25,9 +26,13 @@ type Values struct {
 	Revision      string `placeholder:"revision"`
 	KnownGood     string `placeholder:"known-good-revision"`
 	APIHost       string `placeholder:"api-host"`
-	APIPort       string `placeholder:"api-port"`
-	Since         string `placeholder:"start-time"`      // shortly before the rollout began: "2026-07-03 02:09:00 UTC"
-	Release       string `placeholder:"release"`         // value of app.kubernetes.io/instance
+	APIAddress    string `placeholder:"api-host:port"`
+	Since         string `placeholder:"start-time"`    // shortly before the rollout began: "2026-07-03 02:09:00 UTC"
+	Release       string `placeholder:"release"`       // value of app.kubernetes.io/instance
+	ArgoApp       string `placeholder:"argo-app"`      // Argo CD Application
+	FluxName      string `placeholder:"kustomization"` // Flux Kustomization
+	FluxNamespace string `placeholder:"flux-namespace"`
+	HelmRelease   string `placeholder:"helm-release"`
 	Budget        string `placeholder:"max-unavailable"` // now: "1", "25%"
 	WiderBudget   string `placeholder:"unreachable-nodes-plus-1"`
 }
@@ -45,6 +50,12 @@ func (v Values) filled() Values {
 		f.SetString(quote(f.String()))
 	}
 	return v
+}
+
+// known tells whether the value of that name is known, and whether there is such a value.
+func (v Values) known(name string) (known, exists bool) {
+	f := reflect.ValueOf(v).FieldByName(name)
+	return f.IsValid() && f.String() != "", f.IsValid()
 }
 
 // fill executes one command template.
@@ -70,4 +81,38 @@ func quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// quotedValue finds a value that a command template puts inside quotes, where its
+// own quoting would end them.
+func quotedValue(run string) string {
+	var quotes []rune // open quotes and "(" of command substitutions, the innermost last
+	in := func(q rune) bool { return len(quotes) > 0 && quotes[len(quotes)-1] == q }
+	action := false // inside {{ }}
+	for i, r := range run {
+		rest := run[i:]
+		switch {
+		case strings.HasPrefix(rest, "{{"):
+			action = true
+			inner, _, _ := strings.Cut(rest[2:], "}}")
+			word, _, _ := strings.Cut(strings.Trim(inner, "- "), " ")
+			if (in('\'') || in('"')) && !slices.Contains([]string{"if", "else", "end"}, word) {
+				return "{{" + inner + "}}"
+			}
+		case strings.HasPrefix(rest, "}}"):
+			action = false
+		case action:
+		case r == '\'' && !in('"'), r == '"' && !in('\''):
+			if in(r) {
+				quotes = quotes[:len(quotes)-1]
+			} else {
+				quotes = append(quotes, r)
+			}
+		case strings.HasPrefix(rest, "$(") && !in('\''), strings.HasPrefix(rest, "<(") && !in('\'') && !in('"'):
+			quotes = append(quotes, '(')
+		case r == ')' && in('('):
+			quotes = quotes[:len(quotes)-1]
+		}
+	}
+	return ""
 }

@@ -106,11 +106,18 @@ func (g *Guide) openQuestions(v *StepView) {
 
 func (g *Guide) commands(cs []Command) (run, says []report.Text) {
 	for _, c := range cs {
-		filled, err := fill(c.Run, g.values)
-		if err != nil { // Parse has executed every template
-			filled = report.Textf("(not filled in: %v)", err)
+		if slices.ContainsFunc(c.Needs, func(n string) bool { known, _ := g.values.known(n); return !known }) {
+			continue
 		}
-		run, says = append(run, filled), append(says, report.Clean(c.Says))
+		run, says = append(run, g.fill(c.Run)), append(says, g.fill(c.Says))
 	}
 	return run, says
+}
+
+func (g *Guide) fill(template string) report.Text {
+	filled, err := fill(template, g.values)
+	if err != nil { // cannot be: Parse has executed every template
+		return report.Textf("(not filled in: %v)", err)
+	}
+	return filled
 }
