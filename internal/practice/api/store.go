@@ -188,7 +188,7 @@ func (s *Server) create(r *resource, o object, w write) (object, error) {
 	if err := s.prepareForCreate(st, o); err != nil {
 		return nil, err
 	}
-	if err := invalid(st, o, validate(o, nil)); err != nil {
+	if err := invalid(st, o, validate(st, o)); err != nil {
 		return nil, err
 	}
 	k := key(o.GetNamespace(), o.GetName())
