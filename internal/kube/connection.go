@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
@@ -235,7 +236,7 @@ func (c *Connection) Host() string {
 }
 
 // Close drops idle connections.
-func (c *Connection) Close() { c.stream.CloseIdleConnections() }
+func (c *Connection) Close() { utilnet.CloseIdleConnectionsFor(c.stream.Transport) }
 
 // firstAnswer bounds the time from sending a request to its whole answer, for
 // requests whose context asks for it. It lies beneath the credentials, so that a

@@ -180,3 +180,16 @@ func rootCause(err error) string {
 }
 
 func date(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Unreadable is the error of a session that may read neither nodes nor any
+// workload, in one namespace or, with "", in all.
+func (c *Connection) Unreadable(err error, namespace string) *ConnectError {
+	what, next := "read nodes and workloads", "ask for a role that may list and watch them"
+	if namespace == "" {
+		next += ", or name a namespace that you may read with -n"
+	} else {
+		what += " of namespace " + namespace
+	}
+	why, _ := c.reason(err)
+	return connectError(what, c.On(), why, next+"; `kubectl auth can-i --list` shows what you may", err)
+}

@@ -1,0 +1,204 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+)
+
+// scope is what a feed reads of its resource.
+type scope struct {
+	namespace string // "" for all
+	labels    string
+	fields    string
+}
+
+// feed reads one resource in one scope: a store and the reflector that fills it.
+type feed[T interface {
+	metav1.Object
+	runtime.Object
+}] struct {
+	src      *Source
+	gv       schema.GroupVersion
+	resource cluster.Resource
+	scope    scope
+	example  T
+	store    store[T]
+
+	mu       sync.Mutex
+	listErr  error
+	watchErr error
+	contact  time.Time // cluster time of the last word from the API server
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// feeder is a feed of any kind.
+type feeder interface {
+	start(ctx context.Context)
+	stop()
+	state() state
+	reached(rv string) bool
+}
+
+// state is how current a feed is.
+type state struct {
+	resource cluster.Resource
+	scope    scope
+	loading  bool
+	broken   error
+	contact  time.Time
+	refused  string // NotRead's reason: it was never read and asking again will not help soon
+}
+
+func newFeed[T interface {
+	metav1.Object
+	runtime.Object
+}](s *Source, gv schema.GroupVersion, r cluster.Resource, sc scope, example T, trim func(T)) *feed[T] {
+	f := &feed[T]{src: s, gv: gv, resource: r, scope: sc, example: example}
+	f.store.trim = trim
+	f.store.changed = func(content bool) {
+		f.heard()
+		s.ring(content)
+	}
+	return f
+}
+
+// start lets the reflector run until stop or the end of ctx. A feed that was
+// stopped can be started again and keeps what it holds until it is read anew.
+func (f *feed[T]) start(ctx context.Context) {
+	before := f.ended
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.ended = make(chan struct{})
+	ended := f.ended
+	r := cache.NewReflectorWithOptions(f.listWatch(), f.example, &f.store, cache.ReflectorOptions{
+		Name:            "rollcall",
+		TypeDescription: string(f.resource),
+		// Quicker than client-go's, for someone looks at the screen: half a second to ten.
+		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second},
+	})
+	f.src.running.Go(func() {
+		defer close(ended)
+		if before != nil {
+			<-before
+		}
+		r.RunWithContext(ctx)
+	})
+}
+
+func (f *feed[T]) stop() { f.cancel() }
+
+// listWatch reads through the connection's clients and notes what comes of it.
+func (f *feed[T]) listWatch() *cache.ListWatch {
+	lists, watches := f.src.conn.REST(f.gv), f.src.conn.Streaming(f.gv)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector, o.FieldSelector = f.scope.labels, f.scope.fields
+			list, err := lists.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
+				VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Get()
+			f.listed(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector, o.FieldSelector, o.Watch = f.scope.labels, f.scope.fields, true
+			w, err := watches.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
+				VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
+			if err != nil && o.SendInitialEvents != nil {
+				// A list follows and says what is wrong. What would make the reflector try
+				// this again instead is hidden: it waits for that without looking at ctx.
+				if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+					return nil, errors.New(err.Error())
+				}
+				return nil, err
+			}
+			f.watched(ctx, err)
+			return w, err
+		},
+	}
+}
+
+func (f *feed[T]) heard() {
+	now := f.src.heard()
+	f.mu.Lock()
+	f.contact = now
+	f.mu.Unlock()
+}
+
+func (f *feed[T]) listed(ctx context.Context, err error) {
+	f.note(ctx, err, func() { f.listErr = err })
+}
+
+func (f *feed[T]) watched(ctx context.Context, err error) {
+	f.note(ctx, err, func() {
+		f.watchErr = err
+		if err == nil {
+			f.listErr = nil
+		}
+	})
+}
+
+func (f *feed[T]) note(ctx context.Context, err error, set func()) {
+	if ctx.Err() != nil {
+		return // the program ends this, the API server did not
+	}
+	if err == nil || answered(err) {
+		f.heard()
+	}
+	f.mu.Lock()
+	set()
+	f.mu.Unlock()
+	f.src.ring(true)
+}
+
+func (f *feed[T]) reached(rv string) bool { return f.store.reached(rv) }
+
+func (f *feed[T]) state() state {
+	loaded := f.store.reached("")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st := state{resource: f.resource, scope: f.scope, loading: !loaded, contact: f.contact, broken: f.listErr}
+	if f.watchErr != nil {
+		st.broken = f.watchErr
+	}
+	if !loaded {
+		st.refused = refusal(f.listErr)
+	}
+	return st
+}
+
+// refusal is the reason of a NotRead where an error says that a resource will not
+// be read, "" where it is worth waiting: the network, an overloaded API server,
+// credentials that may be renewed.
+func refusal(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil || !errors.As(err, &status):
+		return ""
+	case apierrors.IsForbidden(err):
+		return "Forbidden"
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return "Absent"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotAcceptable(err):
+		return "Failed"
+	}
+	return ""
+}
+
+// answered tells whether an error is an answer of the API server, bad as it may be.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
