@@ -90,6 +90,8 @@ func (l *loader) document(s *stream, d document) {
 		l.problem(d.file, d.line, "is not a Kubernetes object: it has no kind")
 	case strings.HasPrefix(t.APIVersion, ownGroup):
 		l.own(s, d, t.Kind)
+	case l.compose != nil && l.compose.file == s:
+		l.compose.add(t.Kind, d)
 	case t.Kind == "Status":
 		l.problem(d.file, d.line, "is an error that the API server answered, not an object: %.200q", t.Message)
 	case strings.HasSuffix(t.Kind, "List") && t.Metadata.Name == "":
@@ -97,8 +99,6 @@ func (l *loader) document(s *stream, d document) {
 			l.document(s, document{file: d.file, dir: d.dir, line: d.line, raw: raw, list: t.Kind})
 		}
 		l.emptyList(t.Kind)
-	case l.compose != nil && l.compose.file == s:
-		l.compose.add(t.Kind, d)
 	default:
 		l.object(d, t.typeMeta)
 	}
