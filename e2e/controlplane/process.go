@@ -19,8 +19,7 @@ type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how it ended; read after done
+	done chan struct{} // closed when it has ended; cmd.ProcessState says how
 }
 
 // start runs a program until stop, or until the test process ends however it ends.
@@ -46,7 +45,7 @@ func start(dir, path string, args ...string) (*process, error) {
 			return
 		}
 		started <- nil
-		p.err = p.cmd.Wait()
+		_ = p.cmd.Wait()
 		close(p.done)
 	}()
 	return p, <-started
@@ -74,7 +73,7 @@ func (p *process) ready(ctx context.Context, ask func(context.Context) error) er
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready (%v); the end of its output:\n%s", p.name, p.err, tail(p.log))
+			return fmt.Errorf("%s ended before it was ready (%s); the end of its output:\n%s", p.name, p.cmd.ProcessState, tail(p.log))
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w; the end of its output:\n%s", p.name, err, tail(p.log))
 		case <-time.After(100 * time.Millisecond):
