@@ -3,6 +3,7 @@ package runbook
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -141,7 +142,7 @@ func (g *Guide) GoTo(step string) ([]Event, error) {
 
 // Skip passes the open step and says why; then it goes on as Next does.
 func (g *Guide) Skip(why string) []Event {
-	reason := report.Clean(why)
+	reason := report.Clean(strings.TrimSpace(why))
 	if reason == "" {
 		reason = "no reason given"
 	}

@@ -2,9 +2,9 @@ package runbook
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +25,7 @@ func ValuesOf(s *cluster.Snapshot, r *report.Report, target report.WorkloadKey) 
 		if v.KnownGood == "" {
 			v.KnownGood = number(w.Recommendation.ToRevision)
 		}
-		v.Budget = string(w.Rollout.MaxUnavailable)
-		v.WiderBudget = fmt.Sprint(len(w.Recommendation.Unreachable) + 1)
+		v.Budget, v.WiderBudget = budgets(w)
 		if t := w.Rollout.StartedAt; t != nil && !t.IsZero() {
 			v.Since = t.Add(-time.Minute).UTC().Format("2006-01-02 15:04:05 UTC")
 		}
@@ -50,6 +49,24 @@ func ValuesOf(s *cluster.Snapshot, r *report.Report, target report.WorkloadKey) 
 		v.Node = v.LostNode
 	}
 	return v
+}
+
+// budgets are maxUnavailable as JSON, as it is written and as it must be for the
+// rest to move beside unreachable nodes, each of which holds one unit of it. Both
+// are "" where that is no lever: only a DaemonSet without surge has it.
+func budgets(w *report.Workload) (now, wider string) {
+	r := w.Rollout
+	if w.Kind != "DaemonSet" || r.MaxSurgeResolved > 0 || r.MaxUnavailable == "" {
+		return "", ""
+	}
+	now = string(r.MaxUnavailable)
+	if _, err := strconv.Atoi(now); err != nil {
+		now = strconv.Quote(now)
+	}
+	if n := len(w.Recommendation.Unreachable); n > 0 {
+		wider = strconv.Itoa(n + max(1, r.MaxUnavailableResolved))
+	}
+	return now, wider
 }
 
 // failing picks the node and the Pod to look at: the Pod that a finding names, the

@@ -33,8 +33,8 @@ type Values struct {
 	FluxName      string `placeholder:"kustomization"` // Flux Kustomization
 	FluxNamespace string `placeholder:"flux-namespace"`
 	HelmRelease   string `placeholder:"helm-release"`
-	Budget        string `placeholder:"max-unavailable"` // now: "1", "25%"
-	WiderBudget   string `placeholder:"unreachable-nodes-plus-1"`
+	Budget        string `placeholder:"max-unavailable"`       // as JSON: 1, "25%"
+	WiderBudget   string `placeholder:"wider-max-unavailable"` // with room beside unreachable nodes
 }
 
 // filled returns the values as a template sees them: quoted, or a placeholder.
