@@ -33,6 +33,9 @@ type State struct {
 	Dialog *Dialog
 	// Progress is the action that is being applied or verified, or the last one that was.
 	Progress *Progress
+	// Recovery is the proof that the nodes of the workload that was changed are
+	// well again, nil until something was changed.
+	Recovery *Progress
 	// Said is the loop's last answer to an intent: done, refused, failed.
 	Said     *Said
 	Link     Link
@@ -72,6 +75,7 @@ type Dialog struct {
 type Progress struct {
 	Title  report.Text
 	Phase  Phase
+	Until  time.Time     // cluster time at which it is proved, while Holding
 	Lines  []report.Line // predicted beside actual, then the proof
 	Failed report.Text
 }

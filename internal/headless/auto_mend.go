@@ -1,0 +1,180 @@
+package headless
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+)
+
+// mend carries out what the report recommends, in the order that loses least:
+// freeze, template back, one Pod, the proof that its node recovers, the rest. The
+// error says what did not succeed; nil where there was nothing to carry out.
+func (a *Auto) mend(ctx context.Context, key report.WorkloadKey, r *report.Report) error {
+	w := r.Workload(key)
+	if w == nil || !w.Verdict.Confidence.AtLeast(report.Medium) {
+		a.heading("Nothing is changed")
+		a.line(0, "the verdict on %s is not at least of medium confidence", key)
+		return fmt.Errorf("nothing was done: no verdict of at least medium confidence")
+	}
+	rec := w.Recommendation
+	a.heading("Recommended: %s", recommended(rec))
+	a.line(0, "%s", rec.Why)
+	if !slices.Contains([]report.RecommendedAction{report.ActionRollBack, report.ActionOnDelete, report.ActionDeletePod}, rec.Action) {
+		a.line(0, "%s is not done by this program: nothing is changed", rec.Action)
+		return nil
+	}
+	for _, first := range append(slices.Clone(rec.First), rec.Action) {
+		if err := a.carryOut(ctx, key, rec, first); err != nil {
+			return err
+		}
+	}
+	if rec.Action == report.ActionRollBack {
+		if err := a.replacePods(ctx, key, rec); err != nil {
+			return err
+		}
+	}
+	return a.proveRecovery(ctx)
+}
+
+func (a *Auto) carryOut(ctx context.Context, key report.WorkloadKey, rec report.Recommendation, what report.RecommendedAction) error {
+	r := action.Request{Kind: action.Kind(what), Workload: key}
+	switch what {
+	case report.ActionOnDelete:
+		if ds := a.daemonSet(key); ds != nil && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+			return nil
+		}
+	case report.ActionRollBack:
+		if rec.ToRevision != nil {
+			r.ToRevision = *rec.ToRevision
+		}
+	case report.ActionDeletePod:
+		r.Pod = string(rec.Pod)
+	default:
+		a.line(0, "%s is not done by this program: left out", what)
+		return nil
+	}
+	return a.act(ctx, r, incident.Holding)
+}
+
+// act previews, confirms and watches one action until it is as far as asked.
+func (a *Auto) act(ctx context.Context, r action.Request, until incident.Phase) error {
+	a.do(ctx, incident.Act{Request: r})
+	d := a.state.Dialog
+	if d == nil {
+		return fmt.Errorf("%s: %s", r.Kind, a.saidText())
+	}
+	a.dialog(d.Preview)
+	if d.Preview.Blocked != "" {
+		a.do(ctx, incident.Cancel{})
+		return fmt.Errorf("%s: %s", d.Preview.Title, d.Preview.Blocked)
+	}
+	a.do(ctx, incident.Confirm{Dialog: d.ID, Typed: string(d.Preview.Word)})
+	if p := a.state.Progress; a.state.Said != nil && a.state.Said.Bad || p == nil || p.Phase == incident.Failed {
+		return fmt.Errorf("%s: %s", d.Preview.Title, a.saidText())
+	}
+	a.line(0, "%s UTC  confirmed: %s", a.clock(), d.Preview.Title)
+	ok, err := a.until(ctx, untilHolds, func() bool {
+		p := a.state.Progress
+		return p.Phase == until || p.Phase == incident.Verified || p.Phase == incident.Failed
+	})
+	if err != nil {
+		return err
+	}
+	a.progress(a.clock(), *a.state.Progress)
+	if !ok || a.state.Progress.Phase == incident.Failed {
+		return fmt.Errorf("%s: does not hold after %s", d.Preview.Title, untilHolds)
+	}
+	return nil
+}
+
+// replacePods deletes the Pods that the roll back left outdated, on nodes that the
+// API reaches: one broken node first, and only when that has recovered for as long
+// as a proof takes, the rest, one by one.
+func (a *Auto) replacePods(ctx context.Context, key report.WorkloadKey, rec report.Recommendation) error {
+	until := incident.Verified
+	tried := map[string]bool{}
+	for {
+		pod := a.nextOutdated(key, rec.Reachable, tried)
+		if pod == nil {
+			return nil
+		}
+		tried[pod.Name] = true
+		if err := a.act(ctx, action.Request{Kind: action.DeletePod, Workload: key, Pod: pod.Name}, until); err != nil {
+			return err
+		}
+		until = incident.Holding
+	}
+}
+
+// nextOutdated is the next Pod to replace: those on broken nodes come first.
+func (a *Auto) nextOutdated(key report.WorkloadKey, broken []report.Text, tried map[string]bool) *corev1.Pod {
+	ds := a.daemonSet(key)
+	if ds == nil || ds.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		return nil // its controller replaces them by itself
+	}
+	hash := ""
+	if r := a.snap.CurrentRevision(ds); r != nil {
+		hash = r.Labels[cluster.RevisionHash]
+	}
+	var found *corev1.Pod
+	for _, p := range a.snap.PodsOf(ds.UID) {
+		n := a.snap.Node(cluster.TargetNode(p))
+		if n == nil || cluster.NodeReadiness(n) == corev1.ConditionUnknown || p.DeletionTimestamp != nil || tried[p.Name] || cluster.Updated(ds, hash, p) {
+			continue
+		}
+		onBroken := slices.Contains(broken, report.Clean(n.Name))
+		if onBroken {
+			return p
+		}
+		if found == nil {
+			found = p
+		}
+	}
+	return found
+}
+
+func (a *Auto) daemonSet(key report.WorkloadKey) *appsv1.DaemonSet {
+	for _, ds := range a.snap.DaemonSets {
+		if ds.Namespace == string(key.Namespace) && ds.Name == string(key.Name) {
+			return ds
+		}
+	}
+	return nil
+}
+
+// proveRecovery waits until every reachable node holds for two grace periods.
+func (a *Auto) proveRecovery(ctx context.Context) error {
+	if a.state.Recovery == nil {
+		return nil
+	}
+	ok, err := a.until(ctx, untilWell, func() bool { return a.state.Recovery.Phase == incident.Verified })
+	if err != nil {
+		return err
+	}
+	a.heading("Recovery")
+	a.progress(a.clock(), *a.state.Recovery)
+	if !ok {
+		return fmt.Errorf("the recovery does not hold after %s", untilWell)
+	}
+	return nil
+}
+
+func recommended(rec report.Recommendation) string {
+	out := ""
+	for _, f := range rec.First {
+		out += string(f) + ", then "
+	}
+	out += string(rec.Action)
+	if rec.ToRevision != nil {
+		out += fmt.Sprintf(" to revision %d", *rec.ToRevision)
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package incident
+
+import (
+	"context"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
+
+// take does the quick part of an intent and returns the slow part, nil without one.
+func (l *Loop) take(i Intent) *job {
+	l.said = nil
+	switch i := i.(type) {
+	case OpenWorkload:
+		return l.openWorkload(i)
+	case CloseWorkload:
+		if l.open != nil {
+			l.keep(WorkloadClosed, report.Text(l.open.Target().String()), report.Textf("back to triage from %s", l.open.Target()), nil)
+			l.open = nil
+		}
+	case NextStep, PreviousStep, GoToStep, SkipStep:
+		return l.step(i)
+	case Act:
+		return l.act(i.Request)
+	case Confirm:
+		return l.confirm(i)
+	case Cancel:
+		l.cancel()
+	case Note:
+		text := report.Clean(i.Text)
+		if text == "" {
+			return l.refuse("an empty note was not taken")
+		}
+		l.notes++
+		l.keep(NoteTaken, l.target(), text, nil)
+		l.say("noted")
+	case Copied:
+		l.keep(CommandCopied, l.target(), report.Clean(i.Command), nil)
+	case WriteNotes:
+		return l.writeNotes(i.Path)
+	case Retry:
+		// Run acts on it; without Run there is no connection to retry.
+		l.say("trying again")
+	default:
+		return l.refuse("%s is not something that this program does", i.IntentName())
+	}
+	return nil
+}
+
+// target names the workload that is open, "" on triage.
+func (l *Loop) target() report.Text {
+	if l.open == nil {
+		return ""
+	}
+	return report.Text(l.open.Target().String())
+}
+
+func (l *Loop) writeNotes(path string) *job {
+	if l.cfg.WriteNotes == nil {
+		return l.refuse("this session keeps no journal, so there are no notes to write")
+	}
+	type written struct {
+		path string
+		err  error
+	}
+	return &job{
+		work: func(context.Context) any {
+			p, err := l.cfg.WriteNotes(path)
+			return written{p, err}
+		},
+		finish: func(r any) *job {
+			w := r.(written)
+			if w.err != nil {
+				return l.refuse("the notes were not written: %v", w.err)
+			}
+			l.keep(NotesWritten, l.target(), report.Textf("notes written to %s", w.path), nil)
+			l.say("notes written to %s", w.path)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,206 @@
+package incident
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rollcall-k8s/rollcall/probes"
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
+)
+
+// Config is what a Loop works with.
+type Config struct {
+	Source   Source     // used by Run only
+	API      action.API // nil where nothing can be changed, as with files
+	Clock    Clock      // wall time
+	Journal  Journal    // nil keeps none
+	Books    []*runbook.Book
+	Identity Identity
+	Options  probes.Options
+	// WriteNotes renders the incident notes and says where it put them; path ""
+	// asks for the default place.
+	WriteNotes func(path string) (written string, err error)
+	// Earlier are the entries of a journal that is being resumed, the oldest first.
+	Earlier []Entry
+}
+
+// Loop is the state of one incident. Observe and Handle are its synchronous core:
+// they are not safe for concurrent use, and do slow work before they return. Run
+// calls them off the screen's goroutine and does the slow work beside them.
+type Loop struct {
+	cfg  Config
+	seq  int
+	snap *cluster.Snapshot
+	diag *probes.Diagnosis
+
+	guides map[guideKey]*runbook.Guide
+	open   *runbook.Guide
+
+	dialog   *Dialog
+	dialogs  int                // the last dialog's ID
+	giveUp   context.CancelFunc // of the dialog's preview, nil without one
+	applying bool
+
+	watches  []*watch
+	last     *watch
+	progress *Progress // of an action that did not come to a watch
+	recovery *recovery
+	mended   *report.WorkloadKey // by an earlier session: its recovery is to be proved anew
+
+	verdict verdictMark
+	said    *Said
+	trouble report.Text // what the journal cannot keep
+	dead    report.Text // why the source ended
+	done    []report.Text
+	notes   int
+	frozen  map[report.WorkloadKey]string // updateStrategy as it was before our freeze
+}
+
+// New returns a loop that has seen nothing yet, or stands where a journal ends.
+func New(cfg Config) *Loop {
+	l := &Loop{cfg: cfg, guides: map[guideKey]*runbook.Guide{}, frozen: map[report.WorkloadKey]string{}}
+	if l.cfg.Clock == nil {
+		l.cfg.Clock = wall{}
+	}
+	l.replay(cfg.Earlier)
+	return l
+}
+
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+// Observe takes the next snapshot: it is diagnosed, every step of the open
+// checklist looks at it, and so does every proof that is running.
+func (l *Loop) Observe(s *cluster.Snapshot) *State {
+	l.snap, l.dead = s, ""
+	l.diag = probes.Diagnose(s, l.cfg.Options)
+	l.diag.Report.GeneratedAt = report.Time{Time: l.cfg.Clock.Now().UTC()}
+	l.noteVerdict()
+	l.startOver()
+	l.look()
+	l.prove()
+	return l.State()
+}
+
+// Handle does what an intent means and returns the state afterwards.
+func (l *Loop) Handle(ctx context.Context, i Intent) *State {
+	for j := l.take(i); j != nil; {
+		j = j.finish(j.work(j.within(ctx)))
+	}
+	return l.State()
+}
+
+// Report is the report of the last snapshot, nil before the first.
+func (l *Loop) Report() *report.Report {
+	if l.diag == nil {
+		return nil
+	}
+	return l.diag.Report
+}
+
+// State is what a screen shows now.
+func (l *Loop) State() *State {
+	l.seq++
+	st := &State{
+		Seq: l.seq, Report: l.Report(), Said: l.said, Link: l.link(), Identity: l.cfg.Identity,
+		Done: l.done[:len(l.done):len(l.done)], Notes: l.notes, Left: l.left(),
+	}
+	if l.cfg.Journal != nil {
+		st.Session = l.cfg.Journal.Path()
+	}
+	if l.trouble != "" {
+		st.Said = &Said{At: l.cfg.Clock.Now(), Bad: true, Text: l.trouble}
+	}
+	if l.open != nil {
+		v := l.open.View()
+		st.Guide = &v
+	}
+	if l.dialog != nil {
+		d := *l.dialog
+		st.Dialog = &d
+	}
+	switch {
+	case l.progress != nil:
+		p := *l.progress
+		st.Progress = &p
+	case l.last != nil:
+		p := l.last.shown
+		st.Progress = &p
+	}
+	if l.recovery != nil {
+		p := l.recovery.shown
+		st.Recovery = &p
+	}
+	return st
+}
+
+// job is slow work. It runs away from the loop, knows nothing of it, and hands
+// back what is to be done in the loop, which may be more work.
+type job struct {
+	ctx    context.Context // nil, or one that the loop can end
+	work   func(context.Context) any
+	finish func(any) *job
+}
+
+// within joins the job's own context with the caller's.
+func (j *job) within(ctx context.Context) context.Context {
+	if j.ctx == nil {
+		return ctx
+	}
+	joined, cancel := context.WithCancel(ctx)
+	context.AfterFunc(j.ctx, cancel)
+	return joined
+}
+
+func (l *Loop) say(format string, args ...any) {
+	l.said = &Said{At: l.cfg.Clock.Now(), Text: report.Textf(format, args...)}
+}
+
+func (l *Loop) refuse(format string, args ...any) *job {
+	l.said = &Said{At: l.cfg.Clock.Now(), Bad: true, Text: report.Textf(format, args...)}
+	return nil
+}
+
+// verdictMark is what of a verdict is worth an entry when it changes.
+type verdictMark struct {
+	Attribution report.Attribution `json:"attribution"`
+	Workload    report.Text        `json:"workload,omitempty"`
+	RootCause   report.Code        `json:"rootCause,omitempty"`
+	Confidence  report.Confidence  `json:"confidence,omitempty"`
+}
+
+func (m verdictMark) String() string {
+	if m.Attribution == "" {
+		return "no verdict yet"
+	}
+	out := string(m.Attribution)
+	if m.Workload != "" {
+		out = fmt.Sprintf("%s %s", m.Workload, out)
+	}
+	if m.Confidence != "" {
+		out = fmt.Sprintf("%s (%s)", out, m.Confidence)
+	}
+	if m.RootCause != "" {
+		out += ", root cause " + string(m.RootCause)
+	}
+	return out
+}
+
+func (l *Loop) noteVerdict() {
+	v := l.diag.Report.Verdict
+	now := verdictMark{v.Attribution, v.Workload, v.RootCause, v.Confidence}
+	if now == l.verdict {
+		return
+	}
+	text := report.Textf("verdict: %s; %s", now, v.Summary)
+	if l.verdict.Attribution != "" {
+		text = report.Textf("verdict: %s, was %s; %s", now, l.verdict, v.Summary)
+	}
+	l.verdict = now
+	l.keep(Verdict, v.Workload, text, now)
+}

@@ -1,0 +1,138 @@
+package incident
+
+import (
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
+)
+
+// watch is an action that was applied and is being verified.
+type watch struct {
+	proof    *action.Verification
+	expected []report.Line
+	shown    Progress
+}
+
+// recovery is the proof that a workload's nodes are well again.
+type recovery struct {
+	proof *action.Recovery
+	shown Progress
+}
+
+// expected is the prediction, to stand beside what happens.
+func expected(p action.Preview) []report.Line {
+	var out []report.Line
+	for _, t := range p.Prediction.Summary {
+		out = append(out, report.Line{State: report.StepNotice, Text: "expected: " + t})
+	}
+	return out
+}
+
+// watch begins to verify an action that the API server accepted. Earlier actions
+// go on being verified, unless this one moves the same lever.
+func (l *Loop) watch(preview action.Preview) {
+	p := preview.Plan
+	grace := action.NodeGrace(l.snap)
+	w := &watch{proof: action.Verify(p, grace), expected: expected(preview)}
+	w.shown = Progress{Title: p.Title, Phase: Verifying, Lines: w.expected}
+	var rest []*watch
+	for _, old := range l.watches {
+		if !old.proof.Replaces(p) {
+			rest = append(rest, old)
+		}
+	}
+	l.watches, l.last = append(rest, w), w
+	if p.Kind == action.Freeze {
+		return // a freeze mends nothing
+	}
+	if l.recovery == nil || l.recovery.proof.Workload != p.Workload || p.Kind == action.RollBack {
+		l.recover(p.Workload)
+	}
+}
+
+// recover begins to prove that the workload's nodes are well again.
+func (l *Loop) recover(k report.WorkloadKey) {
+	l.recovery = &recovery{proof: action.Recover(k, l.snap, l.brokenBefore(k), action.NodeGrace(l.snap))}
+	l.recovery.shown = Progress{Title: report.Textf("Recovery of %s", k.Name), Phase: Verifying}
+}
+
+// brokenBefore names the nodes that the rollout did not break: no change of the
+// workload mends them.
+func (l *Loop) brokenBefore(k report.WorkloadKey) []report.Text {
+	w := l.diag.Report.Workload(k)
+	if w == nil || w.Measures == nil {
+		return nil
+	}
+	var out []report.Text
+	for _, class := range [][]report.Text{w.Measures.Prevalent, w.Measures.Before, w.Measures.NewNodes} {
+		out = append(out, class...)
+	}
+	return out
+}
+
+// prove shows the last snapshot to every proof that is running.
+func (l *Loop) prove() {
+	for _, w := range l.watches {
+		if w.proof.Plan.Kind == action.DeletePod && w.shown.Phase == Verified {
+			continue // from here on the recovery watches the node
+		}
+		p := w.proof.Observe(l.snap)
+		before := w.shown.Phase
+		advance(&w.shown, p, w.expected)
+		l.notePhase(w.proof.Plan.Workload, before, w.shown)
+	}
+	if r := l.recovery; r != nil {
+		before := r.shown.Phase
+		advance(&r.shown, r.proof.Observe(l.snap), nil)
+		l.notePhase(r.proof.Workload, before, r.shown)
+	}
+}
+
+// advance brings what is shown of a proof up to date.
+func advance(shown *Progress, p action.Proof, expected []report.Line) {
+	shown.Lines = append(expected[:len(expected):len(expected)], p.Lines...)
+	shown.Until, shown.Failed = p.Until, ""
+	switch {
+	case p.Done && p.Holds:
+		shown.Phase = Verified
+	case p.Done:
+		shown.Phase, shown.Failed = Failed, report.Textf("it held long enough to count as proved, and does not hold any more: %s", worst(p.Lines))
+	case p.Holds:
+		shown.Phase = Holding
+	default:
+		shown.Phase = Verifying
+	}
+}
+
+func worst(lines []report.Line) report.Text {
+	for _, s := range []report.StepState{report.StepAnomaly, report.StepUnknown, report.StepLooking} {
+		for _, l := range lines {
+			if l.State == s {
+				return l.Text
+			}
+		}
+	}
+	return ""
+}
+
+// notePhase keeps what a proof says anew.
+func (l *Loop) notePhase(k report.WorkloadKey, before Phase, now Progress) {
+	if before == now.Phase {
+		return
+	}
+	text := report.Textf("%s: %s", now.Title, phaseText(now))
+	l.keep(ProofChanged, report.Text(k.String()), text, proofMark{now.Title, before, now.Phase, now.Lines})
+}
+
+func phaseText(p Progress) report.Text {
+	switch p.Phase {
+	case Holding:
+		return report.Textf("holds, proved if it still does at %s UTC", p.Until.UTC().Format("15:04:05"))
+	case Verified:
+		return "verified, it held for two grace periods"
+	case Failed:
+		return p.Failed
+	case Verifying:
+		return report.Textf("does not hold: %s", worst(p.Lines))
+	}
+	return report.Text(p.Phase)
+}
