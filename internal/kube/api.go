@@ -89,7 +89,7 @@ func (a API) CanI(ctx context.Context, verb string, ref action.Ref) (bool, strin
 
 // object sends a request about one object and returns what the API server sent.
 func (a API) object(ctx context.Context, verb string, ref action.Ref, r *rest.Request) (action.Object, error) {
-	raw, err := address(r, ref).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	raw, err := rawJSON(ctx, address(r, ref))
 	if err != nil {
 		return action.Object{}, a.translate(verb, ref, err)
 	}
@@ -103,6 +103,16 @@ func (a API) object(ctx context.Context, verb string, ref action.Ref, r *rest.Re
 		return action.Object{}, fmt.Errorf("cannot %s %s: the API server's answer is no object: %w", verb, describe(ref), err)
 	}
 	return action.Object{UID: o.Metadata.UID, Generation: o.Metadata.Generation, Raw: raw}, nil
+}
+
+// rawJSON sends a request and returns the answer as it came. Result.Raw alone would
+// lose what the API server says of an error.
+func rawJSON(ctx context.Context, r *rest.Request) ([]byte, error) {
+	res := r.SetHeader("Accept", "application/json").Do(ctx)
+	if err := res.Error(); err != nil {
+		return nil, err
+	}
+	return res.Raw()
 }
 
 // address points a request at an object.

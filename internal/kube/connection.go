@@ -203,9 +203,7 @@ func (c *Connection) client(k clientKey) *rest.RESTClient {
 // the terminal are not available to it. The error is a *ConnectError.
 func (c *Connection) Prime(ctx context.Context) error {
 	defer silencePlugins(c.config)
-	raw, err := c.REST(corev1.SchemeGroupVersion).Get().AbsPath("/version").
-		SetHeader("Accept", "application/json").
-		Do(context.WithValue(ctx, firstAnswerKey{}, primeTimeout)).Raw()
+	raw, err := rawJSON(context.WithValue(ctx, firstAnswerKey{}, primeTimeout), c.REST(corev1.SchemeGroupVersion).Get().AbsPath("/version"))
 	if err != nil {
 		return c.Explain("connect to the API server", err)
 	}
