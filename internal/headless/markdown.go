@@ -42,7 +42,7 @@ func writeMarkdown(b *bytes.Buffer, r *report.Report) {
 	}
 	item(b, "As of", r.AsOf.UTC().Format(time.RFC3339)+", from "+source)
 	if len(r.Waiting) > 0 {
-		item(b, "Not final", "still reading "+join(r.Waiting, len(r.Waiting)))
+		item(b, "Not final", "still reading "+listed(r.Waiting, len(r.Waiting)))
 	}
 	bullets(b, "Why", reasons.For)
 	bullets(b, "Against", reasons.Against)
@@ -116,10 +116,10 @@ func markdownDo(b *bytes.Buffer, c report.Recommendation) {
 		b.WriteByte('\n')
 	}
 	if len(c.Reachable) > 0 {
-		item(b, "Reaches", join(c.Reachable, maxRows))
+		item(b, "Reaches", listed(c.Reachable, maxRows))
 	}
 	if len(c.Unreachable) > 0 {
-		item(b, "Out of reach", join(c.Unreachable, maxRows))
+		item(b, "Out of reach", listed(c.Unreachable, maxRows))
 	}
 	for _, t := range c.WatchOut {
 		item(b, "Watch out", string(t))
@@ -137,7 +137,7 @@ func markdownMeasures(b *bytes.Buffer, m *report.Measures) {
 		fmt.Fprintf(b, "%s\n\n", escape(s))
 	}
 	for _, k := range classes(m) {
-		item(b, fmt.Sprintf("%s (%d)", k.label, len(k.nodes)), join(k.nodes, maxRows))
+		item(b, fmt.Sprintf("%s (%d)", k.label, len(k.nodes)), listed(k.nodes, maxRows))
 	}
 	if m.Falsify != "" {
 		item(b, "Wrong if", string(m.Falsify))

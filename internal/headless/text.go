@@ -72,7 +72,7 @@ func (w *writer) verdict(r *report.Report, main *report.Workload) {
 	}
 	w.line(w.head("VERDICT") + w.strong(first))
 	if len(r.Waiting) > 0 {
-		w.para("", "not final: still reading "+join(r.Waiting, maxNames))
+		w.para("", "not final: still reading "+listed(r.Waiting, maxNames))
 	}
 	switch {
 	case v.Workload != "" && v.RootCause != "":
@@ -258,7 +258,7 @@ func (w *writer) notRead(r *report.Report) {
 	}
 	heading := "NOT READ"
 	for _, k := range order {
-		w.para(heading, strings.ToLower(k)+": "+join(by[k], len(by[k])))
+		w.para(heading, strings.ToLower(k)+": "+listed(by[k], len(by[k])))
 		heading = ""
 	}
 }
@@ -330,12 +330,12 @@ func (w *writer) list(heading, mark string, texts []report.Text) {
 
 func (w *writer) names(label string, names []report.Text) {
 	if len(names) > 0 {
-		w.para("", fmt.Sprintf("%s (%d): %s", label, len(names), join(names, maxNames)))
+		w.para("", fmt.Sprintf("%s (%d): %s", label, len(names), listed(names, maxNames)))
 	}
 }
 
-// join lists at most n names and counts the rest.
-func join(names []report.Text, n int) string {
+// listed lists at most n names and counts the rest.
+func listed(names []report.Text, n int) string {
 	var b strings.Builder
 	for i, name := range names {
 		if i == n && len(names) > n+1 {
@@ -355,7 +355,7 @@ func joinCodes(codes []report.Code) string {
 	for i, c := range codes {
 		names[i] = report.Text(c)
 	}
-	return join(names, len(names))
+	return listed(names, len(names))
 }
 
 // clock writes a moment as shortly as it can be told from others: without its

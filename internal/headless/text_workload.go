@@ -70,7 +70,7 @@ func (w *writer) findings(list []report.Finding) {
 				f := &g[sameCode+i]
 				others = append(others, or(f.Node, f.Object.Name))
 			}
-			w.hang("           ", 11, fmt.Sprintf("and %d more %s: %s", len(others), g[0].Code, join(others, maxNames)))
+			w.hang("           ", 11, fmt.Sprintf("and %d more %s: %s", len(others), g[0].Code, listed(others, maxNames)))
 		}
 	}
 }
