@@ -27,9 +27,11 @@ type collection struct {
 	objects  map[string]object
 	keys     []string // of objects, sorted
 	history  []change
-	// oldest is the newest revision that is forgotten: changes after it can be replayed.
-	oldest  uint64
-	changed chan struct{} // closed and replaced at each change
+	// forgotten counts the changes before history, oldest is the newest revision among them: what came after it can be
+	// replayed.
+	forgotten int
+	oldest    uint64
+	changed   chan struct{} // closed and replaced at each change
 }
 
 func newCollection(r *resource) *collection {
@@ -81,16 +83,29 @@ func (c *collection) forget(n int) {
 		return
 	}
 	c.oldest = c.history[n-1].revision
+	c.forgotten += n
+	// A copy: watches may still read the old slice, without the lock.
 	c.history = append([]change(nil), c.history[n:]...)
 }
 
-// since returns the changes after a revision.
-func (c *collection) since(revision uint64) ([]change, error) {
+// cursor is the position of the first change after a revision.
+func (c *collection) cursor(revision uint64) (int, error) {
 	if revision < c.oldest {
-		return nil, errTooOld(revision, c.oldest)
+		return 0, errTooOld(revision, c.oldest)
 	}
 	i := sort.Search(len(c.history), func(i int) bool { return c.history[i].revision > revision })
-	return c.history[i:], nil
+	return c.forgotten + i, nil
+}
+
+// end is the position of the next change.
+func (c *collection) end() int { return c.forgotten + len(c.history) }
+
+// from returns the changes from a cursor on. They stay valid without the lock.
+func (c *collection) from(cursor int) ([]change, error) {
+	if cursor < c.forgotten {
+		return nil, apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	}
+	return c.history[cursor-c.forgotten:], nil
 }
 
 // within returns the sorted keys of a namespace, or all of them.
@@ -110,9 +125,13 @@ func keysWithin(keys []string, namespace string) []string {
 // at returns the objects as they stood at a revision, which the pages of one list need. Nothing is copied: objects are
 // immutable, so undoing the changes after the revision gives the state back.
 func (c *collection) at(revision uint64) (keys []string, objects map[string]object, err error) {
-	changes, err := c.since(revision)
-	if err != nil || len(changes) == 0 {
+	cursor, err := c.cursor(revision)
+	if err != nil || cursor == c.end() {
 		return c.keys, c.objects, err
+	}
+	changes, err := c.from(cursor)
+	if err != nil {
+		return nil, nil, err
 	}
 	objects = make(map[string]object, len(c.objects))
 	for k, o := range c.objects {
@@ -141,6 +160,7 @@ func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.collections {
+		c.forgotten += len(c.history)
 		c.history = nil
 		c.oldest = s.revision
 		close(c.changed)

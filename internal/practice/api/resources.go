@@ -39,6 +39,7 @@ type resource struct {
 	createsOnPut bool // a PUT of a missing object creates it (AllowCreateOnUpdate)
 	keepsStatus  bool // a status given at creation is kept: nodes, which register with it
 	expires      bool // lives for EventTTL
+	returnsLast  bool // a DELETE answers with the object, not with a Status (ReturnDeletedObject)
 	storedAs     *resource
 	toStored     func(object) object // from this version of the kind to the stored one
 	fromStored   func(object) object
@@ -75,9 +76,9 @@ var resources = []*resource{
 	{gvr: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node", singular: "node", short: []string{"no"},
 		example: &corev1.Node{}, hasStatus: true, keepsStatus: true},
 	{gvr: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace", singular: "namespace", short: []string{"ns"},
-		example: &corev1.Namespace{}, hasStatus: true},
+		example: &corev1.Namespace{}, returnsLast: true, hasStatus: true},
 	{gvr: corev1.SchemeGroupVersion.WithResource("pods"), kind: "Pod", singular: "pod", short: []string{"po"}, categories: []string{"all"},
-		namespaced: true, example: &corev1.Pod{}, hasStatus: true, countsSpec: true,
+		namespaced: true, example: &corev1.Pod{}, returnsLast: true, hasStatus: true, countsSpec: true,
 		otherSubs: []subresource{
 			{name: "binding", version: "v1", kind: "Binding", verbs: []string{"create"}},
 			{name: "eviction", group: "policy", version: "v1", kind: "Eviction", verbs: []string{"create"}},
@@ -92,13 +93,13 @@ var resources = []*resource{
 	{gvr: corev1.SchemeGroupVersion.WithResource("secrets"), kind: "Secret", singular: "secret",
 		namespaced: true, example: &corev1.Secret{}},
 	{gvr: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service", singular: "service", short: []string{"svc"}, categories: []string{"all"},
-		namespaced: true, example: &corev1.Service{}, hasStatus: true},
+		namespaced: true, example: &corev1.Service{}, returnsLast: true, hasStatus: true},
 	{gvr: corev1.SchemeGroupVersion.WithResource("endpoints"), kind: "Endpoints", singular: "endpoints", short: []string{"ep"},
 		namespaced: true, example: &corev1.Endpoints{}, createsOnPut: true},
 	{gvr: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), kind: "ServiceAccount", singular: "serviceaccount", short: []string{"sa"},
-		namespaced: true, example: &corev1.ServiceAccount{}},
+		namespaced: true, example: &corev1.ServiceAccount{}, returnsLast: true},
 	{gvr: corev1.SchemeGroupVersion.WithResource("resourcequotas"), kind: "ResourceQuota", singular: "resourcequota", short: []string{"quota"},
-		namespaced: true, example: &corev1.ResourceQuota{}, hasStatus: true},
+		namespaced: true, example: &corev1.ResourceQuota{}, returnsLast: true, hasStatus: true},
 	{gvr: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), kind: "EndpointSlice", singular: "endpointslice",
 		namespaced: true, example: &discoveryv1.EndpointSlice{}, countsSpec: true},
 	{gvr: coordinationv1.SchemeGroupVersion.WithResource("leases"), kind: "Lease", singular: "lease",
@@ -118,9 +119,18 @@ var resources = []*resource{
 	{gvr: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), kind: "PriorityClass", singular: "priorityclass", short: []string{"pc"},
 		example: &schedulingv1.PriorityClass{}, countsSpec: true},
 	{gvr: storagev1.SchemeGroupVersion.WithResource("csinodes"), kind: "CSINode", singular: "csinode",
-		example: &storagev1.CSINode{}},
+		example: &storagev1.CSINode{}, returnsLast: true},
 	{gvr: admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations"), kind: "ValidatingWebhookConfiguration", singular: "validatingwebhookconfiguration",
 		categories: []string{"api-extensions"}, example: &admissionv1.ValidatingWebhookConfiguration{}, countsSpec: true},
 	{gvr: admissionv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"), kind: "MutatingWebhookConfiguration", singular: "mutatingwebhookconfiguration",
 		categories: []string{"api-extensions"}, example: &admissionv1.MutatingWebhookConfiguration{}, countsSpec: true},
+}
+
+// resourceNamed is resourceFor for a resource of the table.
+func resourceNamed(gvr schema.GroupVersionResource) *resource {
+	r, err := resourceFor(gvr)
+	if err != nil {
+		panic(err) // the table lost a kind that the server itself needs
+	}
+	return r
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -31,6 +32,13 @@ type Server struct {
 	dependents  map[types.UID]map[reference]bool // by owner
 	foreground  map[types.UID]reference          // objects that wait for their dependents to go
 	expiries    []expiry                         // of events, in the order of their time
+	logs        LogSource
+	denied      []Denial
+	rejected    map[string]bool // bearer tokens answered with 401
+	fault       func(*http.Request) *Fault
+	version     string
+
+	dialer dialer
 }
 
 // New makes a server with what every cluster has: the namespaces default, kube-system, kube-public and kube-node-lease
@@ -44,6 +52,8 @@ func New(clock Clock, seed int64) *Server {
 		collections: map[groupResource]*collection{},
 		dependents:  map[types.UID]map[reference]bool{},
 		foreground:  map[types.UID]reference{},
+		rejected:    map[string]bool{},
+		version:     DefaultVersion,
 	}
 	for _, r := range resources {
 		if r.storedAs == nil {

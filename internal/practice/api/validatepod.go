@@ -112,7 +112,9 @@ func validatePodUpdate(s, old *corev1.PodSpec, path *field.Path) field.ErrorList
 	}
 	var errs field.ErrorList
 	for _, t := range old.Tolerations {
-		if !slices.ContainsFunc(s.Tolerations, func(n corev1.Toleration) bool { return n.Key == t.Key && n.Effect == t.Effect && n.Operator == t.Operator && n.Value == t.Value }) {
+		if !slices.ContainsFunc(s.Tolerations, func(n corev1.Toleration) bool {
+			return n.Key == t.Key && n.Effect == t.Effect && n.Operator == t.Operator && n.Value == t.Value
+		}) {
 			errs = append(errs, field.Forbidden(path.Child("tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
 			break
 		}
