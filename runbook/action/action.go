@@ -103,13 +103,6 @@ type Plan struct {
 	After  json.RawMessage
 }
 
-// Public is the plan without its patch, which may carry secrets of the template:
-// what a journal may keep.
-func (p Plan) Public() Plan {
-	p.Patch = nil
-	return p
-}
-
 // DryRun says what the API server answered to the change without storing it.
 type DryRun string
 

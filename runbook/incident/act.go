@@ -6,6 +6,7 @@ import (
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // act asks for the preview of an action.
@@ -48,7 +49,9 @@ func (l *Loop) act(r action.Request) *job {
 				return l.refuse("%v", p.err)
 			}
 			l.dialog = &Dialog{ID: id, Preview: p.Preview}
-			l.keep(ActionPreviewed, report.Text(r.Workload.String()), previewed(p.Preview), r)
+			l.actions++
+			l.dialogAction = l.actions
+			l.keep(session.ActionPreviewed, previewed(p.Preview), entry(l.actions, p.Preview))
 			return nil
 		},
 	}
@@ -164,9 +167,10 @@ func (l *Loop) apply(preview action.Preview) *job {
 	p, api := preview.Plan, l.cfg.API
 	l.dialog, l.applying = nil, true
 	l.progress = &Progress{Title: p.Title, Phase: Applying, Lines: expected(preview)}
-	l.keep(ActionIntended, report.Text(p.Workload.String()), report.Textf("%s: confirmed; %s", p.Title, p.Kubectl), intended{p.Public(), preview.Prediction.Summary})
+	a := entry(l.dialogAction, preview)
+	l.keep(session.ActionConfirmed, report.Textf("%s: confirmed; %s", p.Title, p.Kubectl), a)
 	type applied struct {
-		action.Outcome
+		out action.Outcome
 		err error
 	}
 	return &job{
@@ -175,35 +179,36 @@ func (l *Loop) apply(preview action.Preview) *job {
 			return applied{o, err}
 		},
 		finish: func(x any) *job {
-			a := x.(applied)
+			got := x.(applied)
 			l.applying = false
-			if a.err == nil {
-				l.applied(preview, a.Outcome)
+			if got.err == nil {
+				l.applied(preview, a)
 				return nil
 			}
-			l.progress.Phase, l.progress.Failed = Failed, a.Err
-			l.keep(ActionFailed, report.Text(p.Workload.String()), report.Textf("%s: %s", p.Title, a.Err), outcome{p.Title, p.Request, a.Before, nil, a.Err})
+			l.progress.Phase, l.progress.Failed = Failed, got.out.Err
+			a.Error, a.After = string(got.out.Err), nil
+			l.keep(session.ActionFailed, report.Textf("%s: %s", p.Title, got.out.Err), a)
 			switch {
-			case errors.Is(a.err, action.ErrConflict):
+			case errors.Is(got.err, action.ErrConflict):
 				again := l.act(p.Request)
 				l.refuse("%s: the object has changed since the preview, nothing was done: look at the new preview", p.Title)
 				return again
-			case errors.Is(a.err, context.Canceled):
+			case errors.Is(got.err, context.Canceled):
 				return nil // the program ends; the journal has it
 			}
-			return l.refuse("%s failed: %s", p.Title, a.Err)
+			return l.refuse("%s failed: %s", p.Title, got.out.Err)
 		},
 	}
 }
 
 // applied is after the API server accepted an action.
-func (l *Loop) applied(preview action.Preview, o action.Outcome) {
+func (l *Loop) applied(preview action.Preview, a acted) {
 	p := preview.Plan
-	l.keep(ActionApplied, report.Text(p.Workload.String()), report.Textf("%s: accepted by the API server", p.Title), outcome{p.Title, p.Request, o.Before, o.After, ""})
-	l.remember(p.Request, string(o.Before))
+	l.keep(session.ActionApplied, report.Textf("%s: accepted by the API server", p.Title), a)
+	l.remember(p.Request, string(p.Before))
 	l.done = append(l.done, p.Title)
 	l.progress = nil
-	l.watch(preview)
+	l.watch(preview, a)
 	l.say("%s: done, and being watched", p.Title)
 }
 

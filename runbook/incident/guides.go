@@ -5,10 +5,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rollcall-k8s/rollcall/probes"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // guideKey is one walk: a workload may have been looked at with two runbooks.
@@ -31,7 +31,10 @@ func (l *Loop) openWorkload(i OpenWorkload) *job {
 	}
 	g := l.guide(i.Workload, b)
 	l.open = g
-	l.keep(WorkloadOpened, report.Text(i.Workload.String()), report.Textf("opened %q for %s", b.Title, i.Workload), OpenWorkload{i.Workload, b.ID})
+	if l.cfg.Want != nil {
+		l.cfg.Want(i.Workload)
+	}
+	l.keep(WorkloadOpened, report.Textf("opened %q for %s", b.Title, i.Workload), OpenWorkload{i.Workload, b.ID})
 	l.walk(g, g.Enter())
 	l.look()
 	return nil
@@ -71,7 +74,7 @@ func (l *Loop) look() {
 	l.walk(g, g.Know(runbook.FactsOf(l.diag.Report, g.Target()), at))
 	for _, step := range g.Book().Steps {
 		r := report.Result{State: report.StepUnknown, Reason: report.Textf("no probe is called %q", step.Probe)}
-		if probe, ok := probes.Probes[step.Probe]; ok {
+		if probe, ok := l.probes[step.Probe]; ok {
 			r = probe(l.diag, g.Target())
 		}
 		l.walk(g, g.Observe(step.ID, r, at))
@@ -81,7 +84,7 @@ func (l *Loop) look() {
 // walk keeps what a guide did.
 func (l *Loop) walk(g *runbook.Guide, events []runbook.Event) {
 	for _, e := range events {
-		l.keep(Kind(e.Kind), report.Text(g.Target().String()), e.Text, walked{g.Target(), g.Book().ID, e})
+		l.keep(session.Kind(e.Kind), e.Text, walked{e, g.Target(), g.Book().ID})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // take does the quick part of an intent and returns the slow part, nil without one.
@@ -14,7 +15,7 @@ func (l *Loop) take(i Intent) *job {
 		return l.openWorkload(i)
 	case CloseWorkload:
 		if l.open != nil {
-			l.keep(WorkloadClosed, report.Text(l.open.Target().String()), report.Textf("back to triage from %s", l.open.Target()), nil)
+			l.keep(WorkloadClosed, report.Textf("back to triage from %s", l.open.Target()), nil)
 			l.open = nil
 		}
 	case NextStep, PreviousStep, GoToStep, SkipStep:
@@ -31,10 +32,10 @@ func (l *Loop) take(i Intent) *job {
 			return l.refuse("an empty note was not taken")
 		}
 		l.notes++
-		l.keep(NoteTaken, l.target(), text, nil)
+		l.keep(session.Note, text, nil)
 		l.say("noted")
 	case Copied:
-		l.keep(CommandCopied, l.target(), report.Clean(i.Command), nil)
+		l.keep(session.CommandCopied, report.Clean(i.Command), nil)
 	case WriteNotes:
 		return l.writeNotes(i.Path)
 	case Retry:
@@ -44,14 +45,6 @@ func (l *Loop) take(i Intent) *job {
 		return l.refuse("%s is not something that this program does", i.IntentName())
 	}
 	return nil
-}
-
-// target names the workload that is open, "" on triage.
-func (l *Loop) target() report.Text {
-	if l.open == nil {
-		return ""
-	}
-	return report.Text(l.open.Target().String())
 }
 
 func (l *Loop) writeNotes(path string) *job {
@@ -72,7 +65,7 @@ func (l *Loop) writeNotes(path string) *job {
 			if w.err != nil {
 				return l.refuse("the notes were not written: %v", w.err)
 			}
-			l.keep(NotesWritten, l.target(), report.Textf("notes written to %s", w.path), nil)
+			l.keep(session.NotesWritten, report.Textf("notes written to %s", w.path), nil)
 			l.say("notes written to %s", w.path)
 			return nil
 		},

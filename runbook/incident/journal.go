@@ -2,72 +2,118 @@ package incident
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
-// Kind names a kind of journal entry.
-type Kind string
-
-// The kinds, besides those of a guide's events.
+// Kinds of entries that only the loop writes, besides those of package session.
 const (
-	Verdict         Kind = "Verdict"
-	WorkloadOpened  Kind = "WorkloadOpened"
-	WorkloadClosed  Kind = "WorkloadClosed"
-	ActionPreviewed Kind = "ActionPreviewed"
-	ActionIntended  Kind = "ActionIntended" // on disk before the request is sent
-	ActionApplied   Kind = "ActionApplied"
-	ActionFailed    Kind = "ActionFailed"
-	ProofChanged    Kind = "ProofChanged"
-	NoteTaken       Kind = "Note"
-	CommandCopied   Kind = "CommandCopied"
-	NotesWritten    Kind = "NotesWritten"
-	Resumed         Kind = "Resumed"
+	WorkloadOpened session.Kind = "WorkloadOpened" // data: OpenWorkload
+	WorkloadClosed session.Kind = "WorkloadClosed"
+	// ProofChanged: an action that was applied begins to hold, or stops holding.
+	ProofChanged session.Kind = "ProofChanged" // data: the action
+	// RecoveryChanged: how the proof stands that the workload's nodes are well again.
+	RecoveryChanged session.Kind = "Recovery" // data: recovering
 )
 
-// Entry is one line of the journal.
-type Entry struct {
-	At       time.Time // wall time
-	AsOf     time.Time // cluster time of the picture, zero before the first
-	Kind     Kind
-	Workload report.Text     // kind/namespace/name, "" where none is meant
-	Text     report.Text     // for people: one line
-	Data     json.RawMessage // for the program, nil without
-}
-
-// Journal keeps what happened. Keep returns when the entry is safe.
+// Journal keeps what happened: *session.Journal.
 type Journal interface {
-	Keep(Entry) error
+	Append(session.Entry) error
 	Path() string
 }
 
 type (
-	// walked is an event of a guide.
+	// walked is an event of a guide with the walk that it belongs to.
 	walked struct {
+		runbook.Event
 		Workload report.WorkloadKey `json:"workload"`
 		Runbook  string             `json:"runbook"`
-		Event    runbook.Event      `json:"event"`
 	}
-	// intended is a confirmed action before its request is sent.
-	intended struct {
-		Plan     action.Plan   `json:"plan"`
-		Expected []report.Text `json:"expected"`
+	// judged is a change of the incident's verdict.
+	judged struct {
+		runbook.Event
+		Verdict verdictMark `json:"incident"`
 	}
-	// outcome is what came of it.
-	outcome struct {
-		Title   report.Text     `json:"title"`
+	// acted is an action with what resuming and the way back need.
+	acted struct {
+		session.Action
 		Request action.Request  `json:"request"`
 		Before  json.RawMessage `json:"before,omitempty"`
 		After   json.RawMessage `json:"after,omitempty"`
-		Err     report.Text     `json:"error,omitempty"`
 	}
-	proofMark struct {
-		Title  report.Text   `json:"title"`
-		Before Phase         `json:"before"`
-		Phase  Phase         `json:"phase"`
-		Lines  []report.Line `json:"lines,omitempty"`
+	recovering struct {
+		Workload report.WorkloadKey `json:"workload"`
+		Phase    Phase              `json:"phase"`
+		Lines    []string           `json:"lines"`
 	}
 )
+
+// keep appends an entry to the journal. A journal that cannot be written keeps
+// nobody from mending a cluster, but it is said with every state.
+func (l *Loop) keep(k session.Kind, text report.Text, data any) {
+	if l.cfg.Journal == nil {
+		return
+	}
+	e := session.Entry{Wall: l.cfg.Clock.Now(), Kind: k, Text: string(text)}
+	if l.snap != nil {
+		at := l.snap.AsOf
+		e.Cluster = &at
+	}
+	if l.open != nil {
+		e.Step = l.open.Current()
+	}
+	if data != nil {
+		e.Data = session.Data(data)
+	}
+	l.trouble = ""
+	if err := l.cfg.Journal.Append(e); err != nil {
+		l.trouble = report.Textf("%v", err)
+	}
+}
+
+// started is what the session is about.
+func (l *Loop) started() session.Started {
+	id := l.cfg.Identity
+	s := session.Started{Context: string(id.Context), Server: string(id.Server), User: string(id.User), Version: string(id.Version),
+		Program: l.cfg.Program, ReadOnly: id.ReadOnly}
+	if id.Practice {
+		s.Practice = string(id.Incident)
+	}
+	return s
+}
+
+// End writes that the session is over. Run does it by itself.
+func (l *Loop) End() { l.keep(session.SessionEnded, "session ended", nil) }
+
+// entry makes the journal's form of an action.
+func entry(id int, p action.Preview) acted {
+	return acted{
+		Action: session.Action{
+			ID: id, Kind: string(p.Kind), Title: string(p.Title),
+			Object:  p.Object.Kind + "/" + p.Object.Namespace + "/" + p.Object.Name,
+			Kubectl: string(p.Kubectl), Reverse: string(p.Reverse),
+			Diff: texts(p.Diff), Effect: texts(p.Prediction.Summary),
+			Lasting: p.Kind == action.Freeze, PutBack: p.Kind == action.Unfreeze,
+		},
+		Request: p.Request, Before: p.Before, After: p.After,
+	}
+}
+
+func texts(in []report.Text) []string {
+	var out []string
+	for _, t := range in {
+		out = append(out, string(t))
+	}
+	return out
+}
+
+func lineTexts(in []report.Line) []string {
+	var out []string
+	for _, l := range in {
+		out = append(out, string(l.Text))
+	}
+	return out
+}

@@ -3,6 +3,7 @@ package incident
 import (
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // link tells whether the picture is being kept up to date. Nodes are what every
@@ -32,6 +33,18 @@ func (l *Loop) link() Link {
 		k.Live, k.Why = false, first(l.dead, report.Clean(broken))
 	}
 	return k
+}
+
+// noteLink keeps when the picture stopped being updated, and when it was again.
+func (l *Loop) noteLink() {
+	switch k := l.link(); {
+	case !k.Live && !l.lost:
+		l.lost = true
+		l.keep(session.ConnectionLost, report.Textf("connection lost: %s", k.Why), nil)
+	case k.Live && l.lost:
+		l.lost = false
+		l.keep(session.ConnectionRestored, "the picture is being updated again", nil)
+	}
 }
 
 // resources lists the kinds with a known freshness in a fixed order.

@@ -10,6 +10,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // Config is what a Loop works with.
@@ -24,15 +25,23 @@ type Config struct {
 	// WriteNotes renders the incident notes and says where it put them; path ""
 	// asks for the default place.
 	WriteNotes func(path string) (written string, err error)
+	// Want tells the source that somebody looks at a workload; may be nil.
+	Want func(report.WorkloadKey)
+	// Retry has a source that runs try again at once; may be nil.
+	Retry func()
 	// Earlier are the entries of a journal that is being resumed, the oldest first.
-	Earlier []Entry
+	Earlier []session.Entry
+	Program string // version of this program, for the journal
 }
 
 // Loop is the state of one incident. Observe and Handle are its synchronous core:
 // they are not safe for concurrent use, and do slow work before they return. Run
 // calls them off the screen's goroutine and does the slow work beside them.
 type Loop struct {
-	cfg  Config
+	cfg      Config
+	diagnose func(*cluster.Snapshot, probes.Options) *probes.Diagnosis
+	probes   map[string]probes.Probe
+
 	seq  int
 	snap *cluster.Snapshot
 	diag *probes.Diagnosis
@@ -40,10 +49,13 @@ type Loop struct {
 	guides map[guideKey]*runbook.Guide
 	open   *runbook.Guide
 
-	dialog   *Dialog
-	dialogs  int                // the last dialog's ID
-	giveUp   context.CancelFunc // of the dialog's preview, nil without one
-	applying bool
+	dialog       *Dialog
+	dialogs      int                // the last dialog's ID
+	giveUp       context.CancelFunc // of the dialog's preview, nil without one
+	dialogAction int                // the dialog's action's ID in the journal
+	actions      int                // the last action's ID in the journal
+	applying     bool
+	lost         bool // the link was not live when it was last looked at
 
 	watches  []*watch
 	last     *watch
@@ -62,11 +74,15 @@ type Loop struct {
 
 // New returns a loop that has seen nothing yet, or stands where a journal ends.
 func New(cfg Config) *Loop {
-	l := &Loop{cfg: cfg, guides: map[guideKey]*runbook.Guide{}, frozen: map[report.WorkloadKey]string{}}
+	l := &Loop{cfg: cfg, diagnose: probes.Diagnose, probes: probes.Probes, guides: map[guideKey]*runbook.Guide{}, frozen: map[report.WorkloadKey]string{}}
 	if l.cfg.Clock == nil {
 		l.cfg.Clock = wall{}
 	}
-	l.replay(cfg.Earlier)
+	if len(cfg.Earlier) > 0 {
+		l.replay(cfg.Earlier)
+	} else {
+		l.keep(session.SessionStarted, report.Textf("session on %s", cfg.Identity.Context), l.started())
+	}
 	return l
 }
 
@@ -78,8 +94,9 @@ func (wall) Now() time.Time { return time.Now() }
 // checklist looks at it, and so does every proof that is running.
 func (l *Loop) Observe(s *cluster.Snapshot) *State {
 	l.snap, l.dead = s, ""
-	l.diag = probes.Diagnose(s, l.cfg.Options)
+	l.diag = l.diagnose(s, l.cfg.Options)
 	l.diag.Report.GeneratedAt = report.Time{Time: l.cfg.Clock.Now().UTC()}
+	l.noteLink()
 	l.noteVerdict()
 	l.startOver()
 	l.look()
@@ -202,5 +219,6 @@ func (l *Loop) noteVerdict() {
 		text = report.Textf("verdict: %s, was %s; %s", now, l.verdict, v.Summary)
 	}
 	l.verdict = now
-	l.keep(Verdict, v.Workload, text, now)
+	at := l.diag.Report.AsOf
+	l.keep(session.VerdictChanged, text, judged{runbook.Event{Kind: runbook.VerdictChanged, Text: text, At: &at}, now})
 }

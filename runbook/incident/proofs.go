@@ -3,11 +3,13 @@ package incident
 import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // watch is an action that was applied and is being verified.
 type watch struct {
 	proof    *action.Verification
+	entry    acted // for the journal
 	expected []report.Line
 	shown    Progress
 }
@@ -29,10 +31,10 @@ func expected(p action.Preview) []report.Line {
 
 // watch begins to verify an action that the API server accepted. Earlier actions
 // go on being verified, unless this one moves the same lever.
-func (l *Loop) watch(preview action.Preview) {
+func (l *Loop) watch(preview action.Preview, a acted) {
 	p := preview.Plan
 	grace := action.NodeGrace(l.snap)
-	w := &watch{proof: action.Verify(p, grace), expected: expected(preview)}
+	w := &watch{proof: action.Verify(p, grace), entry: a, expected: expected(preview)}
 	w.shown = Progress{Title: p.Title, Phase: Verifying, Lines: w.expected}
 	var rest []*watch
 	for _, old := range l.watches {
@@ -78,12 +80,14 @@ func (l *Loop) prove() {
 		p := w.proof.Observe(l.snap)
 		before := w.shown.Phase
 		advance(&w.shown, p, w.expected)
-		l.notePhase(w.proof.Plan.Workload, before, w.shown)
+		l.noteProof(w, before, p)
 	}
 	if r := l.recovery; r != nil {
 		before := r.shown.Phase
 		advance(&r.shown, r.proof.Observe(l.snap), nil)
-		l.notePhase(r.proof.Workload, before, r.shown)
+		if before != r.shown.Phase {
+			l.keep(RecoveryChanged, phaseText(r.shown), recovering{r.proof.Workload, r.shown.Phase, lineTexts(r.shown.Lines)})
+		}
 	}
 }
 
@@ -114,25 +118,28 @@ func worst(lines []report.Line) report.Text {
 	return ""
 }
 
-// notePhase keeps what a proof says anew.
-func (l *Loop) notePhase(k report.WorkloadKey, before Phase, now Progress) {
-	if before == now.Phase {
+// noteProof keeps what the proof of an action says anew.
+func (l *Loop) noteProof(w *watch, before Phase, p action.Proof) {
+	if before == w.shown.Phase {
 		return
 	}
-	text := report.Textf("%s: %s", now.Title, phaseText(now))
-	l.keep(ProofChanged, report.Text(k.String()), text, proofMark{now.Title, before, now.Phase, now.Lines})
+	kind := ProofChanged
+	if w.shown.Phase == Verified {
+		kind = session.ActionVerified
+	}
+	a := w.entry
+	a.Effect, a.Error = lineTexts(p.Lines), string(w.shown.Failed)
+	l.keep(kind, phaseText(w.shown), a)
 }
 
 func phaseText(p Progress) report.Text {
 	switch p.Phase {
 	case Holding:
-		return report.Textf("holds, proved if it still does at %s UTC", p.Until.UTC().Format("15:04:05"))
+		return report.Textf("%s: holds, proved if it still does at %s UTC", p.Title, p.Until.UTC().Format("15:04:05"))
 	case Verified:
-		return "verified, it held for two grace periods"
+		return report.Textf("%s: verified, it held for two grace periods", p.Title)
 	case Failed:
-		return p.Failed
-	case Verifying:
-		return report.Textf("does not hold: %s", worst(p.Lines))
+		return report.Textf("%s: %s", p.Title, p.Failed)
 	}
-	return report.Text(p.Phase)
+	return report.Textf("%s: does not hold: %s", p.Title, worst(p.Lines))
 }

@@ -1,72 +1,56 @@
 package incident
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
-// keep appends an entry to the journal. A journal that cannot be written stops
-// nobody from mending a cluster, but is said again and again.
-func (l *Loop) keep(k Kind, workload, text report.Text, data any) {
-	if l.cfg.Journal == nil {
-		return
-	}
-	e := Entry{At: l.cfg.Clock.Now().UTC(), Kind: k, Workload: workload, Text: text}
-	if l.snap != nil {
-		e.AsOf = l.snap.AsOf
-	}
-	var err error
-	if data != nil {
-		e.Data, err = json.Marshal(data)
-	}
-	if err == nil {
-		err = l.cfg.Journal.Keep(e)
-	}
-	l.trouble = ""
-	if err != nil {
-		l.trouble = report.Textf("the journal cannot be written: %v", err)
-	}
-}
-
-// replay brings a new loop to where a journal ends.
-func (l *Loop) replay(entries []Entry) {
-	if len(entries) == 0 {
-		return
-	}
+// replay brings a new loop to where a journal ends: the checklists and their
+// places, what was done and what is still changed by hand.
+func (l *Loop) replay(entries []session.Entry) {
 	events := map[guideKey][]runbook.Event{}
-	var unanswered *intended
+	var order []guideKey
 	unfit := 0
 	for _, e := range entries {
 		var err error
 		switch e.Kind {
-		case Verdict:
-			err = json.Unmarshal(e.Data, &l.verdict)
-		case NoteTaken:
+		case session.Note:
 			l.notes++
 		case WorkloadOpened:
 			var o OpenWorkload
-			if err = json.Unmarshal(e.Data, &o); err == nil {
+			if err = e.Decode(&o); err == nil {
 				l.open = l.known(o.Workload, o.Runbook)
 			}
 		case WorkloadClosed:
 			l.open = nil
-		case ActionIntended:
-			unanswered = &intended{}
-			err = json.Unmarshal(e.Data, unanswered)
-		case ActionApplied, ActionFailed:
-			var o outcome
-			if err = json.Unmarshal(e.Data, &o); err == nil {
-				l.replayOutcome(e.Kind, o)
+		case session.ActionApplied:
+			var a acted
+			if err = e.Decode(&a); err == nil {
+				l.replayAction(a)
 			}
-			unanswered = nil
-		case Kind(runbook.StepEntered), Kind(runbook.StepResult), Kind(runbook.StepSkipped), Kind(runbook.VerdictChanged):
-			var w walked
-			if err = json.Unmarshal(e.Data, &w); err == nil {
+		case session.ActionPreviewed:
+			var a session.Action
+			if err = e.Decode(&a); err == nil {
+				l.actions = max(l.actions, a.ID)
+			}
+		case session.VerdictChanged, session.StepEntered, session.StepResult, session.StepSkipped:
+			var w struct {
+				walked
+				Verdict *verdictMark `json:"incident"`
+			}
+			switch err = e.Decode(&w); {
+			case err != nil:
+			case w.Verdict != nil:
+				l.verdict = *w.Verdict
+			default:
 				k := guideKey{w.Workload, w.Runbook}
+				if events[k] == nil {
+					order = append(order, k)
+				}
 				events[k] = append(events[k], w.Event)
 			}
 		}
@@ -74,30 +58,30 @@ func (l *Loop) replay(entries []Entry) {
 			unfit++
 		}
 	}
-	for k, es := range events {
+	for _, k := range order {
 		if g := l.known(k.workload, k.book); g != nil {
-			unfit += len(g.Replay(es))
+			unfit += len(g.Replay(events[k]))
+		} else {
+			unfit += len(events[k])
 		}
 	}
-	l.keep(Resumed, "", report.Textf("resumed after %d entries", len(entries)), nil)
+	l.keep(session.SessionResumed, report.Textf("resumed after %d entries", len(entries)), l.started())
+	unanswered := session.Unfinished(entries)
 	switch {
-	case unanswered != nil:
-		l.refuse("the last session ended before the answer to %q was kept: whether it took effect is not known, look before you repeat it", unanswered.Plan.Title)
+	case len(unanswered) > 0:
+		l.refuse("the last session ended before the answer to this was kept: %s; whether it took effect is not known, look before you repeat it", unanswered[len(unanswered)-1].Text)
 	case unfit > 0:
-		l.refuse("%d entries of the journal could not be read by this version; the rest stands", unfit)
+		l.refuse("%d entries of the journal do not fit this version of the program; the rest stands", unfit)
 	default:
 		l.say("resumed where the last session ended")
 	}
 }
 
-func (l *Loop) replayOutcome(k Kind, o outcome) {
-	if k == ActionFailed {
-		return
-	}
-	l.done = append(l.done, o.Title)
-	l.remember(o.Request, string(o.Before))
-	if o.Request.Kind != action.Freeze {
-		l.mended = &o.Request.Workload
+func (l *Loop) replayAction(a acted) {
+	l.done = append(l.done, report.Clean(a.Title))
+	l.remember(a.Request, string(a.Before))
+	if a.Request.Kind != action.Freeze {
+		l.mended = &a.Request.Workload
 	}
 }
 

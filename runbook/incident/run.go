@@ -21,6 +21,7 @@ func (l *Loop) Run(ctx context.Context, intents <-chan Intent, publish func(*Sta
 		select {
 		case <-ctx.Done():
 			r.drain()
+			l.End()
 			return
 		case s := <-r.pictures:
 			publish(l.Observe(s))
@@ -108,6 +109,7 @@ func (r *runner) sourceEnded(ctx context.Context, end sourceEnd) {
 	switch {
 	case ctx.Err() != nil || errors.Is(end.err, context.Canceled):
 	case end.err != nil:
+		defer r.loop.noteLink()
 		r.loop.dead = report.Textf("%v", end.err)
 		r.loop.refuse("%v", end.err)
 	default:
@@ -118,7 +120,9 @@ func (r *runner) sourceEnded(ctx context.Context, end sourceEnd) {
 // retry starts a source again that has given up; one that runs tries by itself.
 func (r *runner) retry(ctx context.Context) {
 	if r.running {
-		r.loop.say("the connection is being tried again all the time")
+		if r.loop.cfg.Retry != nil {
+			r.loop.cfg.Retry()
+		}
 		return
 	}
 	r.startSource(ctx)
