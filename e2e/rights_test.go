@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,9 +9,9 @@ import (
 )
 
 // open opens the program in a terminal, as that user.
-func (c *cluster) open(t *testing.T, user, home string, columns, rows int, args ...string) *terminal.Terminal {
+func (c *cluster) open(t *testing.T, user, home string, columns, rows int, args ...string) operatorsTerminal {
 	t.Helper()
-	return terminal.Start(t, columns, rows, command(t.Context(), home, c.Kubeconfig(user), args...))
+	return operatorsTerminal{terminal.Start(t, columns, rows, command(context.WithoutCancel(t.Context()), home, c.Kubeconfig(user), args...))}
 }
 
 // changes are the requests of a user that are neither reads nor questions about

@@ -188,6 +188,16 @@ func (e *Terminal) Wait(what string, wanted func(screen string) bool) string {
 	}
 }
 
+// Ended tells whether the program has ended.
+func (e *Terminal) Ended() bool {
+	select {
+	case <-e.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // Exit waits for the program's end and returns its exit code.
 func (e *Terminal) Exit() int {
 	e.t.Helper()
