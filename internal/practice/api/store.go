@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -60,8 +61,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, ns string, selector label
 
 // ListOf is List for one Go type, such as *corev1.Pod.
 func ListOf[T runtime.Object](s *Server, ns string, selector labels.Selector) []T {
-	var example T
-	r, err := resourceOfType(example)
+	r, err := resourceOf[T]()
 	if err != nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func ListOf[T runtime.Object](s *Server, ns string, selector labels.Selector) []
 // GetOf is Get for one Go type.
 func GetOf[T runtime.Object](s *Server, ns, name string) (T, error) {
 	var none T
-	r, err := resourceOfType(none)
+	r, err := resourceOf[T]()
 	if err != nil {
 		return none, err
 	}
@@ -327,6 +327,15 @@ func resourceFor(gvr schema.GroupVersionResource) (*resource, error) {
 	return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{Group: gvr.Group, Kind: gvr.Resource}}}
+}
+
+// resourceOf finds the resource of a pointer type such as *corev1.Pod.
+func resourceOf[T runtime.Object]() (*resource, error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("practice API server: %s is no pointer to a Kubernetes kind", t)
+	}
+	return resourceOfType(reflect.New(t.Elem()).Interface().(runtime.Object))
 }
 
 // resourceOfType finds the resource of a Go type.
