@@ -5,30 +5,46 @@
 package probes
 
 import (
+	"time"
+
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
-// Diagnosis is everything concluded from one snapshot.
+// Diagnosis is everything concluded from one snapshot: the Report, and the facts
+// behind it that the probes of single steps read.
 type Diagnosis struct {
-	Snapshot *cluster.Snapshot
-	Report   *report.Report
+	Report *report.Report
+
+	s           *cluster.Snapshot
+	options     Options
+	grace       time.Duration // node-monitor-grace-period
+	graceSource string
+	leaseNow    time.Time // what Leases are measured against
+	nodes       map[string]*nodeState
+	nodeList    []*nodeState // by name
+	daemonSets  []*daemonSet
+	replicated  []*replicated // Deployments and StatefulSets
 }
 
 // Options narrow or widen a diagnosis.
 type Options struct {
-	Namespace string // "" for all
-	All       bool   // keep the workloads of which there is nothing to say
+	// Namespace leaves out the workloads of other namespaces from the report;
+	// they are looked at all the same, for they may be the cause.
+	Namespace string
+	All       bool // keep the workloads of which there is nothing to say
 }
 
 // Diagnose concludes what can be concluded from the snapshot.
 func Diagnose(s *cluster.Snapshot, o Options) *Diagnosis {
-	return &Diagnosis{Snapshot: s, Report: &report.Report{APIVersion: report.APIVersion, Kind: report.Kind, AsOf: report.Time{Time: s.AsOf}}}
+	c := &Diagnosis{s: s, options: o}
+	c.nodeStates()
+	c.readDaemonSets()
+	c.readReplicated()
+	c.attribute()
+	c.buildReport()
+	return c
 }
 
 // Probe answers the question of one runbook step about one workload.
-type Probe func(d *Diagnosis, target report.WorkloadKey) report.Result
-
-// Probes are the probes by the name that a runbook's step uses. A new probe is
-// one file and one line here.
-var Probes = map[string]Probe{}
+type Probe func(c *Diagnosis, target report.WorkloadKey) report.Result

@@ -333,6 +333,7 @@ type Measures struct {
 	NewNodes     []Text   `json:"newNodes"`   // N: joined after the rollout's start, or never Ready
 	Prevalent    []Text   `json:"prevalent"`  // broken before the rollout's start
 	Replaced     []Text   `json:"replaced"`   // post-treatment: Pod made after an undo
+	Explained    []Text   `json:"explained"`  // drained for a reboot, being removed, shutting down
 	Coverage     *float64 `json:"coverage"`   // A/(A+B+O+L)
 	Attack       *float64 `json:"attack"`     // A/(A+H)
 	Background   *float64 `json:"background"` // O/(O+C)

@@ -1,0 +1,356 @@
+package probes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
+
+// nodesAreTheIncident tells whether nodes that hold a rollout are the greater
+// trouble: they fell together, or share what the others have not, or Pods other
+// than those of rollouts suffer from them.
+func (c *Diagnosis) nodesAreTheIncident(d *daemonSet, held []*nodeState) bool {
+	if len(c.blamed()) > 0 {
+		return false // another rollout broke them
+	}
+	var recent []*nodeState
+	for _, n := range c.independent() {
+		if e := n.current(); e != nil && !e.onset.To.Before(d.change.start) {
+			recent = append(recent, n)
+		}
+	}
+	if len(recent) >= 3 && (d.analysis.judged == commonCause || c.fellTogether(recent)) {
+		return true
+	}
+	if len(recent) >= 2 {
+		if _, ok := sharedTrait(recent, c.fine()); ok {
+			return true
+		}
+	}
+	return c.podsSuffer(held)
+}
+
+func (c *Diagnosis) fellTogether(list []*nodeState) bool {
+	var at []time.Time
+	for _, n := range list {
+		if e := n.current(); e != nil {
+			at = append(at, e.onset.Mid())
+		}
+	}
+	return len(at) >= 3 && simultaneous(at, 30*time.Second) >= 0.7
+}
+
+// podsSuffer tells whether replicas are missing because of those nodes.
+func (c *Diagnosis) podsSuffer(nodes []*nodeState) bool {
+	on := map[string]bool{}
+	for _, n := range nodes {
+		on[n.name] = true
+	}
+	for _, r := range c.replicated {
+		if r.missing == 0 {
+			continue
+		}
+		for _, p := range append(slices.Clone(r.pods), r.older...) {
+			if on[p.Spec.NodeName] && !cluster.PodReady(p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Diagnosis) fine() []*nodeState {
+	var out []*nodeState
+	for _, n := range c.nodeList {
+		if !n.failing() && n.flaps < 3 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// incidentVerdict is that of the worst workload or, where nodes fail that no
+// rollout explains, the nodes' own.
+func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict {
+	nodes, hasNodes := c.nodesVerdict()
+	if len(workloads) == 0 || rank(workloads[0].Verdict.Attribution) >= rank(report.Healthy) {
+		if hasNodes {
+			return nodes
+		}
+		v := report.Verdict{Attribution: report.Healthy, Confidence: report.High, Summary: "no rollout is in trouble and every node is Ready"}
+		if gone := c.leaving(); len(gone) > 0 {
+			v.RootCause = report.NodeBeingRemoved
+			v.Summary = report.Textf("%s being removed on purpose: %s", isAre(len(gone), "node"), names(stateNames(gone), 4))
+		}
+		for i := range workloads {
+			if w := &workloads[i]; w.Verdict.RootCause != "" && v.RootCause == "" {
+				v.RootCause, v.Summary, v.Workload = w.Verdict.RootCause, w.Verdict.Summary, report.Clean(w.Key().String())
+			}
+		}
+		return v
+	}
+	w := &workloads[0]
+	worst := w.Verdict
+	worst.Workload = report.Clean(w.Key().String())
+	if !hasNodes {
+		return worst
+	}
+	switch worst.Attribution {
+	case report.RolloutBreaksNodes, report.RolloutBreaksPods, report.ClusterBlocksPods, report.Undetermined:
+		if worst.Attribution == report.RolloutBreaksNodes || !c.nodesOutweigh(w) {
+			return worst
+		}
+	case report.NodesBlockRollout:
+		return worst
+	}
+	return nodes
+}
+
+// nodesOutweigh tells whether the nodes that fail are more than what the workload suffers.
+func (c *Diagnosis) nodesOutweigh(w *report.Workload) bool {
+	n := 0
+	for _, st := range c.independent() {
+		if e := st.current(); e == nil || c.s.AsOf.Sub(e.shown) < 24*time.Hour {
+			n++
+		}
+	}
+	if w.Verdict.Attribution == report.Undetermined {
+		for _, d := range c.daemonSets {
+			if d.key == w.Key() && d.undetermined() {
+				return 2*d.analysis.count(classAfter)+2*d.analysis.count(classUnclear) < n && d.analysis.hub == ""
+			}
+		}
+		return n > 0
+	}
+	pods := 0
+	for _, f := range w.Findings {
+		if f.Code == w.Verdict.RootCause {
+			pods++
+		}
+	}
+	return n > pods
+}
+
+func isAre(n int, word string) string {
+	if n == 1 {
+		return count(n, word) + " is"
+	}
+	return count(n, word) + " are"
+}
+
+func (c *Diagnosis) leaving() []*nodeState {
+	var out []*nodeState
+	for _, n := range c.nodeList {
+		if n.removal != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// nodesVerdict is the verdict on nodes that fail for reasons of their own.
+func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
+	list := c.independent()
+	var explained []*nodeState
+	for _, d := range c.daemonSets {
+		for _, e := range d.analysis.by[classExplained] {
+			if e.node.removal == "" && !slices.Contains(explained, e.node) && !slices.Contains(list, e.node) {
+				explained = append(explained, e.node)
+			}
+		}
+	}
+	list = append(list, explained...)
+	if len(list) == 0 {
+		return report.Verdict{}, false
+	}
+	slices.SortFunc(list, func(a, b *nodeState) int { return strings.Compare(a.name, b.name) })
+	v := report.Verdict{Attribution: report.NodesFailIndependently, Confidence: report.Medium}
+	codes := map[report.Code]int{}
+	for _, n := range list {
+		code := n.code
+		if !n.rebootedAt.IsZero() && (!n.cordonedAt.IsZero() || !n.failing()) {
+			code = report.NodeRebooted
+		}
+		if n.flaps >= 3 && !n.failing() {
+			code = report.NodeFlapping
+		}
+		codes[code]++
+	}
+	v.RootCause, _ = top(codes)
+	if z, ok := c.zoneOut(list); ok {
+		v.Contributing = append(v.Contributing, v.RootCause)
+		v.RootCause = report.ZoneOutage
+		v.For = append(v.For, report.Textf("most nodes of zone %s fell within seconds, hardly one outside it", z))
+	}
+	for code := range codes {
+		if code != v.RootCause && !slices.Contains(v.Contributing, code) {
+			v.Contributing = append(v.Contributing, code)
+		}
+	}
+	slices.Sort(v.Contributing)
+	v.Summary = report.Textf("%s %s for reasons of their own, and no rollout explains it: %s", count(len(list), "node"), failVerb(len(list)), names(stateNames(list), 4))
+	if t, ok := sharedTrait(list, c.fine()); ok {
+		v.For = append(v.For, report.Textf("they share %s; at most one in ten of the others has it", t))
+		v.Summary += report.Textf("; they share %s", t)
+		v.Confidence = report.High
+	}
+	if c.fellTogether(list) {
+		v.For = append(v.For, "they fell within seconds of each other")
+		v.Confidence = report.High
+	}
+	c.clearedRollouts(&v)
+	for _, r := range []cluster.Resource{cluster.Events, cluster.Leases, cluster.DaemonSets} {
+		if !c.s.Read(r) {
+			v.Missing = append(v.Missing, report.Textf("%s were not read", r))
+		}
+	}
+	on := map[string]bool{}
+	for _, n := range list {
+		on[n.name] = true
+	}
+	c.markNodes(v.RootCause, on)
+	return v, true
+}
+
+// clearedRollouts says why the rollouts of these minutes are not the reason.
+func (c *Diagnosis) clearedRollouts(v *report.Verdict) {
+	for _, d := range c.daemonSets {
+		a := d.analysis
+		if a.judged == notAsked && a.count(classExplained) == 0 && a.count(classPrevalent) == 0 && a.count(classSuffering) == 0 && a.count(classNew) == 0 || d.rollout.State == report.Complete && a.judged == notAsked && a.count(classExplained) == 0 {
+			continue
+		}
+		var why []string
+		for _, x := range []struct {
+			cl   class
+			text string
+		}{{classPrevalent, "fell before it began"}, {classBefore, "fell before their Pod was replaced"}, {classOld, "fell without having received it"},
+			{classExplained, "have a reason of their own"}, {classSuffering, "had an unavailable Pod before it was replaced"}, {classNew, "joined since, or never were Ready"}} {
+			if n := a.count(x.cl); n > 0 {
+				why = append(why, count(n, "node")+" "+x.text)
+			}
+		}
+		if len(why) > 0 {
+			v.For = append(v.For, report.Textf("%s is cleared: %s", d, strings.Join(why, ", ")))
+		}
+	}
+	if len(v.For) == 0 {
+		v.For = append(v.For, "no rollout reached these nodes before they failed")
+	}
+}
+
+// zoneOut finds a zone of which most nodes fell within seconds, with few outside it.
+func (c *Diagnosis) zoneOut(list []*nodeState) (string, bool) {
+	total, fell, at := map[string]int{}, map[string]int{}, map[string][]time.Time{}
+	for _, n := range c.nodeList {
+		total[zone(n.node)]++
+	}
+	for _, n := range list {
+		if e := n.current(); e != nil && c.s.AsOf.Sub(e.shown) < 24*time.Hour {
+			z := zone(n.node)
+			fell[z]++
+			at[z] = append(at[z], e.onset.Mid())
+		}
+	}
+	if len(total) < 2 {
+		return "", false
+	}
+	for z, n := range fell {
+		outside := 0
+		for o, k := range fell {
+			if o != z {
+				outside += k
+			}
+		}
+		if z != "" && n >= 2 && 2*n > total[z] && 10*outside <= n+9 && outside*2 <= n && simultaneous(at[z], 30*time.Second) >= 0.7 {
+			return z, true
+		}
+	}
+	return "", false
+}
+
+// rank orders attributions as a report lists them, the worst first.
+func rank(a report.Attribution) int {
+	order := []report.Attribution{report.RolloutBreaksNodes, report.RolloutBreaksPods, report.ClusterBlocksPods, report.NodesFailIndependently,
+		report.NodesBlockRollout, report.ControllerStalled, report.Undetermined, report.CoverageGap, report.WaitingForOperator, report.Healthy}
+	return slices.Index(order, a)
+}
+
+// stakeFindings says what else the failing nodes put at risk.
+func (c *Diagnosis) stakeFindings() []report.Finding {
+	var planes, down []string
+	for _, n := range c.nodeList {
+		if controlPlane(n.node) {
+			planes = append(planes, n.name)
+			if n.failing() {
+				down = append(down, n.name)
+			}
+		}
+	}
+	var next []string
+	for _, d := range c.blamed() {
+		if !d.rollout.Spreading {
+			continue
+		}
+		for i := range d.loop.Slots {
+			s := &d.loop.Slots[i]
+			if n := c.nodes[s.Node]; n != nil && controlPlane(n.node) && s.Old != nil && !n.failing() {
+				next = append(next, n.name)
+			}
+		}
+	}
+	slices.Sort(next)
+	next = slices.Compact(next)
+	if len(down) == 0 && len(next) == 0 {
+		return nil
+	}
+	var parts []string
+	var ev []report.Evidence
+	if len(down) > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s %s: %s", len(down), count(len(planes), "control-plane node"), failVerb(len(down)), names(down, 3)))
+		for _, n := range down {
+			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n), Value: report.Clean(readiness(c.nodes[n]))})
+		}
+		if quorum := len(planes)/2 + 1; len(planes)-len(down) < quorum && len(planes) > 1 {
+			parts = append(parts, "an etcd on them has lost its quorum")
+		}
+	}
+	if len(next) > 0 {
+		parts = append(parts, "a rollout that breaks nodes has not reached "+names(next, 3)+" yet")
+		for _, n := range next {
+			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n), Value: "runs an older revision and is next in line"})
+		}
+	}
+	return []report.Finding{{Code: report.ControlPlaneAtRisk, Severity: report.Critical, Object: report.Object{Kind: "Node", Name: report.Clean(append(down, next...)[0])},
+		Summary: report.Clean(strings.Join(parts, "; ")), Evidence: ev}}
+}
+
+// componentFindings judges kube-controller-manager and kube-scheduler by their
+// Leases. Where there is none, leader election may be off: that says nothing.
+func (c *Diagnosis) componentFindings() []report.Finding {
+	var out []report.Finding
+	for _, x := range []struct {
+		lease string
+		code  report.Code
+	}{{"kube-controller-manager", report.ControllerManagerDown}, {"kube-scheduler", report.SchedulerDown}} {
+		l := c.s.ControlPlaneLease(x.lease)
+		if l == nil || l.Spec.RenewTime == nil {
+			continue
+		}
+		age := c.s.AsOf.Sub(l.Spec.RenewTime.Time)
+		limit := time.Minute
+		if d := l.Spec.LeaseDurationSeconds; d != nil {
+			limit = max(limit, 4*time.Duration(*d)*time.Second)
+		}
+		if age < limit || c.s.Source.Type == "files" && !c.s.AllLeases {
+			continue
+		}
+		out = append(out, report.Finding{Code: x.code, Severity: report.Critical, Object: report.Object{Kind: "Lease", Namespace: cluster.ControlPlaneNamespace, Name: report.Clean(x.lease)},
+			Since: report.At(l.Spec.RenewTime.Time), Summary: report.Textf("%s has not renewed its Lease for %s: nothing is reconciled meanwhile", x.lease, short(age)),
+			Evidence: []report.Evidence{{Source: "Lease.spec.renewTime", Value: report.Textf("renewed %s ago", short(age)), At: report.At(l.Spec.RenewTime.Time)}}})
+	}
+	return out
+}

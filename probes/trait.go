@@ -1,0 +1,156 @@
+package probes
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// trait is something that nodes can share: a zone, a pool, a kernel.
+type trait struct{ name, value string }
+
+func (t trait) String() string { return t.name + " " + t.value }
+
+// poolLabels name a node's pool, by who makes it.
+var poolLabels = []string{"node.kubernetes.io/pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool",
+	"karpenter.sh/nodepool", "kops.k8s.io/instancegroup", "node-pool", "nodepool", "pool", "agentpool", "rack", "topology.kubernetes.io/rack", "topology.rook.io/rack"}
+
+// traits are what a node may have in common with others that fail. The hostname and
+// labels that every node has alike say nothing.
+func traits(n *corev1.Node) []trait {
+	var out []trait
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, trait{name, value})
+		}
+	}
+	add("zone", zone(n))
+	for _, l := range poolLabels {
+		if v := n.Labels[l]; v != "" {
+			name := "pool"
+			if strings.HasSuffix(l, "rack") {
+				name = "rack"
+			}
+			add(name, v)
+		}
+	}
+	i := n.Status.NodeInfo
+	add("kernel", i.KernelVersion)
+	add("kubelet", i.KubeletVersion)
+	add("runtime", i.ContainerRuntimeVersion)
+	add("OS", i.OSImage)
+	add("instance type", n.Labels[corev1.LabelInstanceTypeStable])
+	add("architecture", n.Labels[corev1.LabelArchStable])
+	return out
+}
+
+func zone(n *corev1.Node) string {
+	if z := n.Labels[corev1.LabelTopologyZone]; z != "" {
+		return z
+	}
+	return n.Labels[corev1.LabelFailureDomainBetaZone]
+}
+
+func controlPlane(n *corev1.Node) bool {
+	for _, l := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"} {
+		if _, ok := n.Labels[l]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedTrait finds a trait that all of the first nodes have and few of the others:
+// at most a tenth of them. The rarest among the others comes first.
+func sharedTrait(fell, fine []*nodeState) (trait, bool) {
+	if len(fell) < 2 || len(fine) == 0 {
+		return trait{}, false
+	}
+	common := map[trait]int{}
+	for _, n := range fell {
+		for _, t := range traits(n.node) {
+			common[t]++
+		}
+	}
+	type candidate struct {
+		t     trait
+		among int
+	}
+	var found []candidate
+	for t, k := range common {
+		if k < len(fell) {
+			continue
+		}
+		among := 0
+		for _, n := range fine {
+			for _, x := range traits(n.node) {
+				if x == t {
+					among++
+				}
+			}
+		}
+		if 10*among <= len(fine) {
+			found = append(found, candidate{t, among})
+		}
+	}
+	if len(found) == 0 {
+		return trait{}, false
+	}
+	sort.Slice(found, func(i, j int) bool {
+		if found[i].among != found[j].among {
+			return found[i].among < found[j].among
+		}
+		return found[i].t.String() < found[j].t.String()
+	})
+	return found[0].t, true
+}
+
+// withinStratum looks for a trait within which the change breaks nodes although over
+// all nodes it does not: one kernel, one pool. All that fell have it, hardly a
+// reached node that did not fall has it, and unreached nodes that have it are fine.
+func (a *analysis) withinStratum(c *Diagnosis) bool {
+	A, H := a.by[classAfter], a.by[classHealthy]
+	if len(A) < 2 || len(H) == 0 {
+		return false
+	}
+	t, ok := sharedTrait(states(A), states(H))
+	if !ok {
+		return false
+	}
+	fellOld, fineOld := 0, 0
+	for _, e := range a.by[classOld] {
+		if hasTrait(e.node, t) {
+			fellOld++
+		}
+	}
+	for _, e := range a.by[classClean] {
+		if hasTrait(e.node, t) {
+			fineOld++
+		}
+	}
+	others := len(a.by[classOld]) - fellOld
+	if fellOld > 0 && 10*fellOld > fellOld+fineOld || others > len(A)/4 || a.count(classBefore) > len(A)/10 {
+		return false
+	}
+	a.stratum = fmt.Sprintf("%s %s", t.name, t.value)
+	return true
+}
+
+func hasTrait(n *nodeState, t trait) bool {
+	for _, x := range traits(n.node) {
+		if x == t {
+			return true
+		}
+	}
+	return false
+}
+
+func states(list []*exposure) []*nodeState {
+	out := make([]*nodeState, 0, len(list))
+	for _, e := range list {
+		out = append(out, e.node)
+	}
+	return out
+}

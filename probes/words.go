@@ -1,0 +1,87 @@
+package probes
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
+
+// stamp writes a moment as the screens do: the time alone, in UTC.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	return t.UTC().Format("15:04:05")
+}
+
+// dated writes a moment with its day.
+func dated(t time.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// short writes a duration the way kubectl does: the two largest units.
+func short(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Round(time.Second).Seconds()))
+	case d < 10*time.Minute:
+		if s := int(d.Seconds()) % 60; s != 0 {
+			return fmt.Sprintf("%dm%ds", int(d.Minutes()), s)
+		}
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 3*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		if m := int(d.Minutes()) % 60; m != 0 {
+			return fmt.Sprintf("%dh%dm", int(d.Hours()), m)
+		}
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// firstWords is the beginning of a message, cut at a word.
+func firstWords(s string, n int) string {
+	s = strings.Join(strings.Fields(string(report.Clean(s))), " ")
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	cut := string(r[:n])
+	if i := strings.LastIndexByte(cut, ' '); i > n/2 {
+		cut = cut[:i]
+	}
+	return cut + "…"
+}
+
+// names lists some names and counts the others.
+func names(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// count writes "1 node", "3 nodes".
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func cleaned(list []string) []report.Text {
+	out := make([]report.Text, 0, len(list))
+	for _, s := range list {
+		out = append(out, report.Clean(s))
+	}
+	return out
+}
