@@ -1,0 +1,269 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+	"github.com/rollcall-k8s/rollcall/tui/dialog"
+	"github.com/rollcall-k8s/rollcall/tui/keymap"
+	"github.com/rollcall-k8s/rollcall/tui/page/checklist"
+	"github.com/rollcall-k8s/rollcall/tui/wording"
+)
+
+// everything is what the palette finds: workloads, steps, actions, commands, nodes.
+func (m *Model) everything() []dialog.Entry {
+	var es []dialog.Entry
+	r := m.st.Report
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
+		es = append(es, dialog.Entry{Kind: "workload", Label: string(w.Name), Mark: m.s.Mark(wording.State(w.Verdict.Attribution)),
+			Detail: strings.ToLower(string(w.Kind)) + " in " + string(w.Namespace) + ", " + wording.Attribution(w.Verdict.Attribution), Value: incident.OpenWorkload{Workload: w.Key()}})
+	}
+	if g := m.st.Guide; g != nil {
+		for i := range g.Steps {
+			s := &g.Steps[i]
+			es = append(es, dialog.Entry{Kind: "step", Label: string(s.Title), Mark: m.s.Mark(checklist.State(s)), Detail: fmt.Sprintf("step %d", s.Number), Value: incident.GoToStep{Step: s.ID}})
+		}
+	}
+	if w := m.workload(); w != nil {
+		for _, e := range m.actionsFor(w) {
+			e.Kind, e.Mark = "action", " "
+			es = append(es, e)
+		}
+	}
+	for _, b := range m.working() {
+		if b.Label == "" || b.Command == keymap.Find || b.Command == keymap.Help {
+			continue
+		}
+		es = append(es, dialog.Entry{Kind: "key " + b.Shown(), Label: b.Label, Mark: " ", Detail: b.Help, Value: b.Command})
+	}
+	return append(es, m.nodes()...)
+}
+
+// nodes lists every node that the report names, those with trouble first.
+func (m *Model) nodes() []dialog.Entry {
+	r := m.st.Report
+	worst := map[report.Text]report.Severity{}
+	note := func(n report.Text, v report.Severity) {
+		if n != "" && v.Rank() >= worst[n].Rank() {
+			worst[n] = v
+		}
+	}
+	for _, f := range r.ClusterFindings {
+		note(f.Node, f.Severity)
+	}
+	class := map[report.Text]string{}
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
+		for _, f := range w.Findings {
+			note(f.Node, f.Severity)
+		}
+		for _, c := range classes(w.Measures) {
+			for _, n := range c.nodes {
+				note(n, c.severity)
+				if class[n] == "" || c.severity != "" {
+					class[n] = c.means
+				}
+			}
+		}
+	}
+	names := make([]report.Text, 0, len(worst))
+	for n := range worst {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b report.Text) int {
+		if d := worst[b].Rank() - worst[a].Rank(); d != 0 {
+			return d
+		}
+		return strings.Compare(string(a), string(b))
+	})
+	var es []dialog.Entry
+	for _, n := range names {
+		mark := m.s.Mark(report.StepNotYet)
+		if worst[n] != "" {
+			st := report.StepNotice
+			if worst[n] == report.Critical {
+				st = report.StepAnomaly
+			}
+			mark = m.s.Mark(st)
+		}
+		es = append(es, dialog.Entry{Kind: "node", Label: string(n), Mark: mark, Detail: class[n], Value: toNode{n}})
+	}
+	return es
+}
+
+type class struct {
+	nodes    []report.Text
+	means    string
+	severity report.Severity // "" for nothing wrong
+}
+
+// classes are the measures of a verdict in plain words.
+func classes(x *report.Measures) []class {
+	if x == nil {
+		return nil
+	}
+	return []class{
+		{x.After, "fell after its Pod was replaced", report.Critical},
+		{x.Late, "fell long after its Pod was replaced", report.Warning},
+		{x.Before, "fell first, its Pod was replaced afterwards", report.Warning},
+		{x.Old, "fell, and still runs the old revision", report.Warning},
+		{x.Prevalent, "was broken before the rollout", report.Warning},
+		{x.Suffering, "its old Pod was unavailable already", report.Warning},
+		{x.Unclear, "its times are not known", report.Warning},
+		{x.Pending, "runs the new revision, too fresh to tell", ""},
+		{x.Healthy, "runs the new revision and is fine", ""},
+		{x.NewNodes, "joined after the rollout began", ""},
+		{x.Replaced, "was mended: its Pod was made after the roll back", ""},
+		{x.Clean, "runs the old revision and is fine", ""},
+	}
+}
+
+// actions is the menu of what can be done to a workload.
+func (m *Model) actions(w *report.Workload) dialog.Dialog {
+	return dialog.NewMenu("Act on "+string(w.Name)+" (each shows a preview and asks)", m.actionsFor(w), 0)
+}
+
+// offer is an entry with the kind of action that a step names.
+type offer struct {
+	kind action.Kind
+	e    dialog.Entry
+}
+
+// actionsFor lists the actions, those of the open step first.
+func (m *Model) actionsFor(w *report.Workload) []dialog.Entry {
+	k := w.Key()
+	name := string(w.Name)
+	ok, why := wording.Freezable(w)
+	freeze := dialog.Entry{Label: wording.Action(action.Freeze, name), Detail: "y confirms", Value: incident.Act{Request: action.Request{Kind: action.Freeze, Workload: k}}}
+	if !ok {
+		freeze.Off = why
+	}
+	unfreeze := dialog.Entry{Label: wording.Action(action.Unfreeze, name), Value: incident.Act{Request: action.Request{Kind: action.Unfreeze, Workload: k}}}
+	if w.Rollout.Strategy != "OnDelete" {
+		unfreeze.Off = "it is not frozen"
+	}
+	pods := dialog.Entry{Label: wording.Action(action.DeletePod, name) + "…", Detail: "choose it", Value: toPods{k}}
+	list := []offer{{action.Freeze, freeze}}
+	if to := rollBackTo(w); to != 0 {
+		list = append(list, offer{action.RollBack, dialog.Entry{Label: fmt.Sprintf("%s to revision %d", wording.Action(action.RollBack, name), to), Detail: "the known-good one",
+			Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: to}}}})
+	}
+	other := dialog.Entry{Label: wording.Action(action.RollBack, name) + " to another revision…", Detail: "choose it", Value: toRevisions{k}}
+	if len(w.Rollout.Revisions) < 2 {
+		other.Off = "no other revision is stored"
+	}
+	list = append(list, offer{action.RollBack, other}, offer{action.DeletePod, pods}, offer{action.Unfreeze, unfreeze})
+
+	var first, rest []dialog.Entry
+	step := m.checklist.Step()
+	for _, x := range list {
+		if step != nil && slices.Contains(step.Actions, string(x.kind)) {
+			first = append(first, x.e)
+		} else {
+			rest = append(rest, x.e)
+		}
+	}
+	return append(first, rest...)
+}
+
+// rollBackTo is the revision that the report proposes, or the known-good one where
+// it is another than the current; 0 without any.
+func rollBackTo(w *report.Workload) int64 {
+	if to := w.Recommendation.ToRevision; to != nil {
+		return *to
+	}
+	if to := w.Rollout.KnownGoodRevision; to != nil && (w.Rollout.Revision == nil || *to != *w.Rollout.Revision) {
+		return *to
+	}
+	return 0
+}
+
+// revisions is the menu of the revisions that one can roll back to.
+func (m *Model) revisions(k report.WorkloadKey) dialog.Dialog {
+	var es []dialog.Entry
+	w := m.st.Report.Workload(k)
+	at := 0
+	if w != nil {
+		for _, v := range w.Rollout.Revisions {
+			e := dialog.Entry{Label: fmt.Sprintf("revision %d", v.Number), Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: v.Number}}}
+			var d []string
+			if v.KnownGood {
+				d = append(d, "known good")
+				at = len(es)
+			}
+			d = append(d, wording.Count(v.Pods, "Pod")+fmt.Sprintf(", %d healthy", v.Healthy))
+			if v.CreatedAt != nil {
+				d = append(d, wording.Moment(v.CreatedAt.Time, m.st.Report.AsOf.Time))
+			}
+			if v.SameAs != 0 {
+				d = append(d, fmt.Sprintf("same template as %d", v.SameAs))
+			}
+			if len(v.Images) > 0 {
+				d = append(d, wording.Names(v.Images, 2))
+			}
+			e.Detail = strings.Join(d, " · ")
+			if v.Current {
+				e.Off = "the current one"
+			}
+			es = append(es, e)
+		}
+	}
+	return dialog.NewMenu("Roll back "+string(k.Name)+" to", es, at)
+}
+
+// pods is the menu of the Pods that the report names, the proposed one first.
+func (m *Model) pods(k report.WorkloadKey) dialog.Dialog {
+	var es []dialog.Entry
+	seen := map[report.Text]bool{}
+	add := func(name report.Text, detail string) {
+		if name == "" || seen[name] {
+			return
+		}
+		seen[name] = true
+		es = append(es, dialog.Entry{Label: string(name), Detail: detail, Value: incident.Act{Request: action.Request{Kind: action.DeletePod, Workload: k, Pod: string(name)}}})
+	}
+	if w := m.st.Report.Workload(k); w != nil {
+		add(w.Recommendation.Pod, "proposed: on a node that the API reaches")
+		findings := w.Findings
+		if s := m.checklist.Step(); s != nil {
+			findings = append(slices.Clip(findings), s.Result.Findings...)
+		}
+		for _, f := range findings {
+			if f.Object.Kind == "Pod" && f.Object.Namespace == k.Namespace {
+				add(f.Object.Name, strings.TrimPrefix(string(f.Node)+": "+string(f.Summary), ": "))
+			}
+		}
+		for _, b := range w.Rollout.BudgetHolders {
+			add(b.Pod, string(b.Node)+": "+string(b.Why))
+		}
+	}
+	es = append(es, dialog.Entry{Label: "another Pod…", Detail: "type its name", Value: toPodName{}})
+	return dialog.NewMenu("Delete one Pod of "+string(k.Name), es, 0)
+}
+
+// steps is the list of all steps.
+func (m *Model) steps() dialog.Dialog {
+	var es []dialog.Entry
+	for i := range m.st.Guide.Steps {
+		s := &m.st.Guide.Steps[i]
+		d := string(s.Skipped)
+		if d == "" {
+			d = string(s.Changed)
+		}
+		es = append(es, dialog.Entry{Kind: fmt.Sprintf("%2d", s.Number), Label: string(s.Title), Mark: m.s.Mark(checklist.State(s)), Detail: d, Value: incident.GoToStep{Step: s.ID}})
+	}
+	return dialog.NewMenu(string(m.st.Guide.Title), es, m.st.Guide.Current)
+}
+
+// leaving asks whether to quit although an action is running.
+func (m *Model) leaving() dialog.Dialog {
+	return dialog.NewMenu("An action is running", []dialog.Entry{
+		{Label: "stay", Detail: "and see it proved", Value: toNothing{}},
+		{Label: "leave", Detail: "the cluster goes on; nobody watches or proves it", Value: toQuit{}},
+	}, 0)
+}

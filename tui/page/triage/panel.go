@@ -1,0 +1,316 @@
+package triage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+	"github.com/rollcall-k8s/rollcall/tui/draw"
+	"github.com/rollcall-k8s/rollcall/tui/style"
+	"github.com/rollcall-k8s/rollcall/tui/wording"
+)
+
+// labelWidth is the column of SPREADING, CAUSE and the others.
+const labelWidth = 10
+
+// row is one labelled statement of the panel. Keep tells how long it is kept
+// when there is no room: the lowest goes first.
+type row struct {
+	label string
+	lines []string
+	keep  int
+}
+
+// panel is what is wrong, how sure it is and what to press, in at most h lines of w cells.
+func panel(st *incident.State, s *style.Styles, w, h int) []string {
+	r := st.Report
+	rows := rowsOf(st, s, w-labelWidth-2)
+	if len(rows) == 0 {
+		return quiet(r, s, w)
+	}
+	for height(rows) > h && len(rows) > 1 {
+		rows = shrink(rows)
+	}
+	var out []string
+	for _, x := range rows {
+		for i, l := range x.lines {
+			label := strings.Repeat(" ", labelWidth)
+			if i == 0 {
+				look := s.Label
+				if x.label == "SPREADING" {
+					look = s.BadBadge
+				}
+				label = look.Render(x.label) + strings.Repeat(" ", max(0, labelWidth-len(x.label)))
+			}
+			out = append(out, draw.Fit(" "+label+" "+l, w))
+		}
+	}
+	return draw.Clip(out, h, w)
+}
+
+func height(rows []row) int {
+	n := 0
+	for _, r := range rows {
+		n += len(r.lines)
+	}
+	return n
+}
+
+// shrink takes a second line from the row that matters least, or that row itself.
+func shrink(rows []row) []row {
+	for keep := 0; keep < 100; keep++ {
+		for i := range rows {
+			if rows[i].keep != keep {
+				continue
+			}
+			if n := len(rows[i].lines); n > 1 {
+				rows[i].lines = rows[i].lines[:n-1]
+				rows[i].lines[n-2] += " " + draw.Ellipsis
+				return rows
+			}
+		}
+		for i := range rows {
+			if rows[i].keep == keep && keep < 8 {
+				return append(rows[:i:i], rows[i+1:]...)
+			}
+		}
+	}
+	return rows[:len(rows)-1]
+}
+
+// quiet is a cluster of which there is nothing bad to say: two lines.
+func quiet(r *report.Report, s *style.Styles, w int) []string {
+	moving := 0
+	for _, x := range r.Workloads {
+		if x.Rollout.State != report.Complete && x.Rollout.State != report.OnDelete {
+			moving++
+		}
+	}
+	first := " " + s.Mark(report.StepOK) + " " + s.Strong.Render("Nothing is wrong: ") +
+		fmt.Sprintf("%s, all Ready; %s looked at.", wording.Count(r.Nodes.Total, "node"), wording.Count(r.Quiet+len(r.Workloads), "workload"))
+	second := "   No rollout is moving."
+	switch moving {
+	case 0:
+	case 1:
+		second = "   1 rollout is on its way, at the pace that its own settings allow."
+	default:
+		second = fmt.Sprintf("   %d rollouts are on their way, at the pace that their own settings allow.", moving)
+	}
+	return []string{draw.Fit(first, w), draw.Fit(s.Dim.Render(second), w)}
+}
+
+func rowsOf(st *incident.State, s *style.Styles, w int) []row {
+	r := st.Report
+	v := r.Verdict
+	worst := wording.Worst(r)
+	var rows []row
+	add := func(keep int, label, text string, most int) {
+		if text != "" {
+			rows = append(rows, row{label: label, lines: draw.Clip(draw.Wrap(text, w), most, w), keep: keep})
+		}
+	}
+	if len(r.Waiting) > 0 {
+		add(7, "READING", join(r.Waiting, ", ")+": not read to the end, no number below is final", 1)
+	}
+	if v.Attribution != report.Healthy && v.Attribution != "" {
+		if worst != nil {
+			if worst.Rollout.Spreading {
+				add(9, "SPREADING", dots(string(worst.Rollout.Brake), reached(worst)), 2)
+			} else if worst.Rollout.Brake != "" {
+				add(4, "BRAKE", dots(string(worst.Rollout.Brake), reached(worst)), 1)
+			}
+		}
+		rows = append(rows, cause(r, worst, s, w))
+		if x, ok := doNow(worst, s, w); ok {
+			rows = append(rows, x)
+		}
+	}
+	if x := nodes(r, worst, s); x != "" {
+		add(5, "NODES", x, 1)
+	}
+	add(3, "REACH", reach(r, worst), 1)
+	var stake []string
+	for _, f := range wording.Stake(r, worst) {
+		if f.Code != report.APIPathAtRisk {
+			stake = append(stake, string(f.Summary))
+		}
+	}
+	add(4, "IMPACT", strings.Join(stake, " · "), 2)
+	add(6, "CLOCKS", clocks(r, worst), 1)
+	add(2, "LEFT", join(st.Left, " · "), 2)
+	add(1, "NOT READ", notRead(r), 1)
+	if len(rows) == 1 && rows[0].label == "NODES" && r.Nodes.NotReady+r.Nodes.Unknown == 0 {
+		return nil
+	}
+	return rows
+}
+
+func reached(w *report.Workload) string {
+	if w.Rollout.NotYetReached == 0 {
+		return ""
+	}
+	return wording.Count(w.Rollout.NotYetReached, "node") + " not reached"
+}
+
+// cause is the verdict: how sure, what, and in a sentence why.
+func cause(r *report.Report, worst *report.Workload, s *style.Styles, w int) row {
+	v := r.Verdict
+	head := sure(v.Confidence, s)
+	if worst != nil && v.Workload != "" {
+		head += " " + s.Strong.Render(strings.TrimSpace(string(worst.Name)+" "+wording.Revisions(worst.Rollout)))
+	}
+	head += " " + wording.Attribution(v.Attribution)
+	if v.RootCause != "" {
+		head += s.Dim.Render(" · " + string(v.RootCause))
+	}
+	lines := append([]string{draw.Fit(head, w)}, draw.Clip(draw.Wrap(string(v.Summary), w), 3, w)...)
+	if worst != nil && worst.Rollout.StartedAt != nil && v.Workload != "" {
+		changed := "changed " + wording.Moment(worst.Rollout.StartedAt.Time, r.AsOf.Time)
+		if by := worst.Rollout.ChangedBy; by != nil {
+			changed += " by " + string(*by)
+		}
+		lines = append(lines, draw.Fit(s.Dim.Render(changed), w))
+	}
+	return row{label: "CAUSE", lines: lines, keep: 8}
+}
+
+func sure(c report.Confidence, s *style.Styles) string {
+	switch c {
+	case report.High:
+		return s.Strong.Render("high")
+	case report.Medium:
+		return s.Notice.Render("medium")
+	case report.Low:
+		return s.Dim.Render("low")
+	}
+	return s.Dim.Render("unsure")
+}
+
+// doNow is the recommendation as an order, with the keys that carry it out.
+func doNow(worst *report.Workload, s *style.Styles, w int) (row, bool) {
+	if worst == nil {
+		return row{}, false
+	}
+	rec := worst.Recommendation
+	var parts []string
+	for _, a := range rec.First {
+		parts = append(parts, order(a, nil, s))
+	}
+	if main := order(rec.Action, rec.ToRevision, s); main != "" {
+		parts = append(parts, main)
+	}
+	if len(parts) == 0 {
+		return row{}, false
+	}
+	text := strings.Join(parts, ", then ")
+	if rec.Why != "" {
+		text += ": " + string(rec.Why)
+	}
+	lines := draw.Clip(draw.Wrap(text, w), 2, w)
+	for _, f := range wording.Owners(worst) {
+		lines = append(lines, draw.Fit(s.Notice.Render("! "+string(f.Summary)), w))
+		break
+	}
+	return row{label: "DO NOW", lines: lines, keep: 9}, true
+}
+
+func order(a report.RecommendedAction, to *int64, s *style.Styles) string {
+	what := wording.Recommended(a, to)
+	switch a {
+	case report.ActionOnDelete:
+		return s.Key.Render("F") + " " + s.Strong.Render(what)
+	case report.ActionRollBack, report.ActionDeletePod:
+		return s.Key.Render("a") + " " + s.Strong.Render(what)
+	}
+	if what == "" {
+		return ""
+	}
+	return s.Strong.Render(what)
+}
+
+func nodes(r *report.Report, worst *report.Workload, s *style.Styles) string {
+	for _, w := range r.Waiting {
+		if w == "nodes" {
+			return s.Dim.Render("◌ being read")
+		}
+	}
+	n := r.Nodes
+	parts := []string{fmt.Sprintf("%d Ready", n.Ready)}
+	if n.NotReady > 0 {
+		parts = append(parts, s.Bad.Render(fmt.Sprintf("%d False", n.NotReady)))
+	}
+	if n.Unknown > 0 {
+		parts = append(parts, s.Unknown.Render(fmt.Sprintf("%d Unknown", n.Unknown)))
+	}
+	if worst != nil && worst.Measures != nil && len(worst.Measures.Prevalent) > 0 {
+		parts = append(parts, s.Dim.Render(fmt.Sprintf("(%d from before)", len(worst.Measures.Prevalent))))
+	}
+	if n.Cordoned > 0 {
+		parts = append(parts, fmt.Sprintf("%d cordoned", n.Cordoned))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func reach(r *report.Report, w *report.Workload) string {
+	var parts []string
+	if w != nil {
+		if n := len(w.Recommendation.Reachable); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d through the API", n))
+		}
+		if un := w.Recommendation.Unreachable; len(un) > 0 {
+			parts = append(parts, fmt.Sprintf("%d only at their console (%s)", len(un), wording.Names(un, 3)))
+		}
+	}
+	for _, f := range wording.Stake(r, w) {
+		if f.Code == report.APIPathAtRisk {
+			parts = append(parts, "your path: "+string(f.Summary))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+func clocks(r *report.Report, w *report.Workload) string {
+	var parts []string
+	if w != nil && w.Rollout.MayStillFall > 0 {
+		p := wording.Count(w.Rollout.MayStillFall, "fresh node") + " may still fall"
+		if w.Rollout.FallUntil != nil {
+			p += " until " + wording.Clock(w.Rollout.FallUntil.Time)
+		}
+		parts = append(parts, p)
+	}
+	for _, f := range wording.Evictions(r, w) {
+		parts = append(parts, string(f.Summary))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func notRead(r *report.Report) string {
+	var parts []string
+	for _, n := range r.NotRead {
+		p := string(n.Resource)
+		if n.Namespace != "" {
+			p += " of " + string(n.Namespace)
+		}
+		parts = append(parts, p+" ("+strings.ToLower(string(n.Reason))+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func join(texts []report.Text, sep string) string {
+	var parts []string
+	for _, t := range texts {
+		parts = append(parts, string(t))
+	}
+	return strings.Join(parts, sep)
+}
+
+func dots(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, " · ")
+}

@@ -1,0 +1,267 @@
+// Package wording turns the codes of a report into the few plain words that a
+// screen has room for. It concludes nothing: every word stands for a code.
+package wording
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+)
+
+// Attribution says in two or three words what a verdict blames.
+func Attribution(a report.Attribution) string {
+	switch a {
+	case report.RolloutBreaksNodes:
+		return "breaks nodes"
+	case report.RolloutBreaksPods:
+		return "breaks its own Pods"
+	case report.NodesFailIndependently:
+		return "nodes fail by themselves"
+	case report.NodesBlockRollout:
+		return "waits for broken nodes"
+	case report.ClusterBlocksPods:
+		return "cluster refuses its Pods"
+	case report.ControllerStalled:
+		return "controller is stalled"
+	case report.CoverageGap:
+		return "nodes without its Pod"
+	case report.WaitingForOperator:
+		return "waits for you, by design"
+	case report.Undetermined:
+		return "undetermined"
+	case report.Healthy:
+		return "fine"
+	}
+	return string(a)
+}
+
+// State is how bad an attribution is, as a step's state.
+func State(a report.Attribution) report.StepState {
+	switch a {
+	case report.RolloutBreaksNodes, report.RolloutBreaksPods, report.NodesFailIndependently:
+		return report.StepAnomaly
+	case report.Undetermined:
+		return report.StepUnknown
+	case report.Healthy:
+		return report.StepOK
+	case report.WaitingForOperator:
+		return report.StepNotYet
+	}
+	return report.StepNotice
+}
+
+// Rollout is where a rollout stands, in one word.
+func Rollout(s report.RolloutState) string {
+	switch s {
+	case report.Complete:
+		return "complete"
+	case report.Progressing:
+		return "moving"
+	case report.Slow:
+		return "slow"
+	case report.Stuck:
+		return "stuck"
+	case report.Paused:
+		return "paused"
+	case report.OnDelete:
+		return "OnDelete"
+	case report.NotObserved:
+		return "not observed"
+	}
+	return string(s)
+}
+
+// Revisions is "6→7", or what is known of it.
+func Revisions(r report.Rollout) string {
+	switch {
+	case r.Revision == nil:
+		return ""
+	case r.PreviousRevision == nil:
+		return fmt.Sprintf("rev %d", *r.Revision)
+	}
+	return fmt.Sprintf("%d→%d", *r.PreviousRevision, *r.Revision)
+}
+
+// Recommended says what to do, as an order.
+func Recommended(a report.RecommendedAction, to *int64) string {
+	switch a {
+	case report.ActionWait:
+		return "wait"
+	case report.ActionRollBack:
+		if to != nil {
+			return fmt.Sprintf("roll back to revision %d", *to)
+		}
+		return "roll back"
+	case report.ActionOnDelete:
+		return "freeze"
+	case report.ActionDeletePod:
+		return "delete one Pod"
+	case report.ActionFixNode:
+		return "mend the nodes"
+	case report.ActionFixWorkload:
+		return "mend the template"
+	case report.ActionFixCluster:
+		return "mend the cluster"
+	case report.ActionChangeManager:
+		return "change it where it is owned"
+	case report.ActionInvestigate:
+		return "look closer"
+	}
+	return ""
+}
+
+// Phase is how far an action is.
+func Phase(p incident.Phase) string {
+	switch p {
+	case incident.Applying:
+		return "sending it"
+	case incident.Verifying:
+		return "waiting for it to take effect"
+	case incident.Holding:
+		return "it works; proving that it lasts"
+	case incident.Verified:
+		return "done, and proved"
+	case incident.Failed:
+		return "failed"
+	}
+	return string(p)
+}
+
+// Running tells whether an action still needs the program.
+func Running(p *incident.Progress) bool {
+	return p != nil && (p.Phase == incident.Applying || p.Phase == incident.Verifying || p.Phase == incident.Holding)
+}
+
+// Clock is the time of day of a moment of the cluster, in UTC as the notes have it.
+func Clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+
+// Moment is Clock, with the date where it is another day than that of now.
+func Moment(t, now time.Time) string {
+	t, now = t.UTC(), now.UTC()
+	if t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		return t.Format("01-02 15:04")
+	}
+	return t.Format("15:04:05")
+}
+
+// Duration is a time span for people: 41 s, 12 min, 3 h, 2 d.
+func Duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d d", int(d.Hours())/24)
+}
+
+// Count is "1 node", "3 nodes".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Names lists the first names and how many more there are.
+func Names(names []report.Text, most int) string {
+	var out []string
+	for i, n := range names {
+		if i == most {
+			return strings.Join(out, ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+		}
+		out = append(out, string(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// stake are the codes of what is at stake.
+var stake = []report.Code{
+	report.ControlPlaneAtRisk, report.ControllerManagerDown, report.APIPathAtRisk, report.WebhookOnBrokenNodes,
+	report.ServiceWithoutEndpoints, report.ClusterDNSDegraded,
+}
+
+// owners are the codes of who puts a template back.
+var owners = []report.Code{report.ManagedByGitOps, report.ManagedByHelm, report.ManagedByOperator}
+
+// Stake are the findings of what is at stake, of the cluster and of w, which may be nil.
+func Stake(r *report.Report, w *report.Workload) []report.Finding { return pick(r, w, stake) }
+
+// Owners are the findings of who owns w's template.
+func Owners(w *report.Workload) []report.Finding {
+	if w == nil {
+		return nil
+	}
+	return pick(&report.Report{}, w, owners)
+}
+
+// Evictions are the findings of Pods that are about to be evicted.
+func Evictions(r *report.Report, w *report.Workload) []report.Finding {
+	return pick(r, w, []report.Code{report.EvictionPending})
+}
+
+func pick(r *report.Report, w *report.Workload, codes []report.Code) []report.Finding {
+	var out []report.Finding
+	all := r.ClusterFindings
+	if w != nil {
+		all = append(slices.Clip(all), w.Findings...)
+	}
+	for _, c := range codes {
+		for _, f := range all {
+			if f.Code == c {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// Freezable tells whether the workload's rollout can be frozen, and if not, why.
+func Freezable(w *report.Workload) (bool, string) {
+	switch {
+	case w == nil:
+		return false, "no workload is selected"
+	case w.Kind != "DaemonSet":
+		return false, "freezing is for DaemonSets; " + string(w.Name) + " is a " + string(w.Kind)
+	case w.Rollout.Strategy == "OnDelete":
+		return false, string(w.Name) + " is frozen already: its strategy is OnDelete"
+	}
+	return true, ""
+}
+
+// Action names an action as the operator would.
+func Action(k action.Kind, name string) string {
+	switch k {
+	case action.Freeze:
+		return "freeze " + name + ": strategy OnDelete, nothing more is replaced"
+	case action.Unfreeze:
+		return "let " + name + " roll again: strategy RollingUpdate"
+	case action.RollBack:
+		return "roll back " + name
+	case action.DeletePod:
+		return "delete one Pod of " + name
+	}
+	return string(k) + " " + name
+}
+
+// Worst is the workload that the incident's verdict names, or the first one; nil without any.
+func Worst(r *report.Report) *report.Workload {
+	if r == nil || len(r.Workloads) == 0 {
+		return nil
+	}
+	for i := range r.Workloads {
+		if r.Verdict.Workload != "" && r.Workloads[i].Key().String() == string(r.Verdict.Workload) {
+			return &r.Workloads[i]
+		}
+	}
+	return &r.Workloads[0]
+}
