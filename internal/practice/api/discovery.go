@@ -55,6 +55,9 @@ func (s *Server) serveMeta(w http.ResponseWriter, req *http.Request, q *request)
 		}
 	}
 	if answer == nil {
+		if serveOpenAPI(w, req) {
+			return
+		}
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // LogSource is the kubelets' side of `kubectl logs`: the whole log of a container, a line each, of its previous instance
@@ -43,9 +42,9 @@ func (s *Server) servePodSubresource(w http.ResponseWriter, req *http.Request, q
 }
 
 func (s *Server) serveLog(w http.ResponseWriter, req *http.Request, q *request) error {
-	opts := &corev1.PodLogOptions{}
-	if err := scheme.ParameterCodec.DecodeParameters(req.URL.Query(), corev1.SchemeGroupVersion, opts); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+	opts, err := logOptions(req.URL.Query())
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	o, err := s.get(q.resource, q.namespace, q.name)

@@ -244,31 +244,6 @@ func managerOfAgent(agent string) string {
 	return strings.ToValidUTF8(name, "")
 }
 
-// deleteOptions come in the body or, without one, as parameters.
-func deleteOptions(req *http.Request) (*metav1.DeleteOptions, error) {
-	opts := &metav1.DeleteOptions{}
-	data, err := readBody(req)
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > 0 {
-		info, err := inputSerializer(req)
-		if err != nil {
-			return nil, err
-		}
-		gvk := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-		if _, _, err := info.Serializer.Decode(data, &gvk, opts); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-	} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(ptrTo(req.URL.Query()), opts, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if errs := metavalidation.ValidateDeleteOptions(opts); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
-	}
-	return opts, nil
-}
-
 func ptrTo[T any](v T) *T { return &v }
 
 // warn sends a warning that clients show beside the answer.
