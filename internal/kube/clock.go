@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -98,6 +99,15 @@ func (c *Clock) observe(date, sent, received time.Time) {
 	c.known, c.lo, c.hi, c.at = true, lo, hi, received
 }
 
+type outcomeKey struct{}
+
+// WithOutcome has f called with what came of every request that is sent under the
+// context: nil for an answer, whatever it says, else why there was none. client-go
+// turns a watch that was never answered into one that ends at once; this tells.
+func WithOutcome(ctx context.Context, f func(error)) context.Context {
+	return context.WithValue(ctx, outcomeKey{}, f)
+}
+
 // clockTripper feeds a Clock with every answer that an API server wrote. Gateways
 // answer 5xx on their own; their clock is another.
 type clockTripper struct {
@@ -108,6 +118,9 @@ type clockTripper struct {
 func (t clockTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := t.clock.steady()
 	resp, err := t.next.RoundTrip(r)
+	if f, ok := r.Context().Value(outcomeKey{}).(func(error)); ok {
+		f(err)
+	}
 	if err != nil {
 		return resp, err
 	}

@@ -3,18 +3,20 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/rollcall-k8s/rollcall/internal/kube"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 )
 
@@ -108,27 +110,45 @@ func (f *feed[T]) listWatch() *cache.ListWatch {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = f.scope.labels, f.scope.fields
 			list, err := lists.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
-				VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Get()
+				VersionedParams(&o, metav1.ParameterCodec).MaxRetries(retries).Do(ctx).Get()
 			f.listed(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector, o.Watch = f.scope.labels, f.scope.fields, true
+			var sent error
 			w, err := watches.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
-				VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
-			if err != nil && o.SendInitialEvents != nil {
-				// A list follows and says what is wrong. What would make the reflector try
-				// this again instead is hidden: it waits for that without looking at ctx.
-				if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-					return nil, errors.New(err.Error())
+				VersionedParams(&o, metav1.ParameterCodec).MaxRetries(retries).
+				Watch(kube.WithOutcome(ctx, func(err error) { sent = err }))
+			initial := o.SendInitialEvents != nil
+			switch {
+			case err == nil && sent == nil:
+				f.watched(ctx, nil)
+				return w, nil
+			case err == nil: // no answer came, and client-go hides that
+				f.watched(ctx, sent)
+				if !initial {
+					return nil, errLost
 				}
+				err = sent
+			case !initial: // else a list follows and says what is wrong
+				f.watched(ctx, err)
 				return nil, err
 			}
-			f.watched(ctx, err)
-			return w, err
+			// What would make the reflector try this again, instead of going on to the
+			// list, is hidden from it: it waits for that without looking at ctx.
+			return nil, errors.New(err.Error())
 		},
 	}
 }
+
+// retries is how often one request is sent again by itself, at the pace that the
+// API server names; the reflector's own back-off comes on top.
+const retries = 2
+
+// errLost makes the reflector go on from where its watch ended, as it does when an
+// API server refuses the connection, instead of reading everything anew.
+var errLost = fmt.Errorf("the connection was lost: %w", syscall.ECONNREFUSED)
 
 func (f *feed[T]) heard() {
 	now := f.src.heard()

@@ -152,7 +152,7 @@ func (l *leases) get(ctx context.Context, n types.NamespacedName) error {
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	err := l.src.conn.REST(coordinationv1.SchemeGroupVersion).Get().Namespace(n.Namespace).
-		Resource("leases").Name(n.Name).Do(ctx).Into(lease)
+		Resource("leases").Name(n.Name).MaxRetries(0).Do(ctx).Into(lease)
 	if err == nil || answered(err) {
 		l.src.heard()
 	}

@@ -17,28 +17,23 @@ func (s *Source) Run(ctx context.Context, publish func(*cluster.Snapshot)) error
 	defer s.Close()
 	tick := time.NewTicker(s.cfg.Tick)
 	defer tick.Stop()
-	// soon is armed while something has changed that was not published yet.
-	soon := time.NewTimer(0)
+	soon := time.NewTimer(0) // the first snapshot
 	defer soon.Stop()
-	armed := true
-	var last time.Time
+	last := time.Now().Add(-s.cfg.Least)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.bell:
-			if armed || !s.dirty.Load() {
-				continue
-			}
-			armed = true
-			soon.Reset(max(0, s.cfg.Least-time.Since(last)))
-			continue
-		case <-tick.C:
-			if time.Since(last) < s.cfg.Least {
+			if !s.dirty.Load() {
 				continue
 			}
 		case <-soon.C:
-			armed = false
+		case <-tick.C:
+		}
+		if early := s.cfg.Least - time.Since(last); early > 0 {
+			soon.Reset(early) // whatever it is, it will be in that snapshot
+			continue
 		}
 		if err := s.refused(); err != nil {
 			return err
