@@ -20,10 +20,11 @@ const (
 	// freshFor is how long after its Pod was replaced a node's heartbeat is
 	// watched: the default grace period and a minute.
 	freshFor = 110 * time.Second
-	// suspectBefore is how long before the first node trouble a new revision is
-	// still suspected.
-	suspectBefore = time.Hour
 )
+
+// SuspectBefore is how long before the first node trouble a new revision is still
+// suspected.
+const SuspectBefore = time.Hour
 
 // Demand is what a live snapshot should read next, by what it shows so far: Pods
 // and their events are read for workloads under suspicion only, Leases for nodes
@@ -41,7 +42,7 @@ func (s *Snapshot) Demand() Demand {
 	var d Demand
 	trouble := s.firstTrouble()
 	for _, ds := range s.DaemonSets {
-		if daemonSetMoves(ds) || !trouble.IsZero() && s.changedAt(ds, &ds.ObjectMeta).After(trouble.Add(-suspectBefore)) {
+		if daemonSetMoves(ds) || !trouble.IsZero() && s.changedAt(ds, &ds.ObjectMeta).After(trouble.Add(-SuspectBefore)) {
 			d.Workloads = append(d.Workloads, ds.UID)
 		}
 	}
@@ -57,7 +58,7 @@ func (s *Snapshot) Demand() Demand {
 	}
 	d.Leases = s.suspectNodes()
 	for _, n := range s.Objects.Nodes {
-		if c := NodeCondition(n, corev1.NodeReady); (c == nil || c.Status != corev1.ConditionTrue) && s.AsOf.Sub(n.CreationTimestamp.Time) < suspectBefore && len(d.Nodes) < maxLedgers {
+		if c := NodeCondition(n, corev1.NodeReady); (c == nil || c.Status != corev1.ConditionTrue) && s.AsOf.Sub(n.CreationTimestamp.Time) < SuspectBefore && len(d.Nodes) < maxLedgers {
 			d.Nodes = append(d.Nodes, n.Name)
 		}
 	}
