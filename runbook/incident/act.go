@@ -195,6 +195,11 @@ func (l *Loop) apply(preview action.Preview) *job {
 				return again
 			case errors.Is(got.err, context.Canceled):
 				return nil // the program ends; the journal has it
+			case errors.Is(got.err, action.ErrUnreachable):
+				// It may have taken effect: whether it did, the next pictures show.
+				l.remember(p.Request, string(p.Before))
+				l.progress = nil
+				l.watch(preview, a)
 			}
 			return l.refuse("%s failed: %s", p.Title, got.out.Err)
 		},
