@@ -311,15 +311,24 @@ func (w *writer) hang(prefix string, indent int, text string) {
 }
 
 // wrap breaks text into lines: at spaces, and within a word only where it is
-// longer than a line.
+// longer than a line. Names are full of hyphens and stay whole, so that they can
+// be copied.
 func wrap(text string, first, rest int) []string {
+	text = strings.ReplaceAll(text, "-", whole)
 	lines := strings.Split(ansi.Wrap(text, first, ""), "\n")
-	if len(lines) == 1 || first == rest {
-		return lines
+	if len(lines) > 1 && first != rest {
+		tail := strings.TrimSpace(strings.TrimPrefix(text, lines[0]))
+		lines = append(lines[:1], strings.Split(ansi.Wrap(tail, rest, ""), "\n")...)
 	}
-	tail := strings.TrimSpace(strings.TrimPrefix(text, lines[0]))
-	return append(lines[:1], strings.Split(ansi.Wrap(tail, rest, ""), "\n")...)
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], whole, "-")
+	}
+	return lines
 }
+
+// whole stands for a hyphen while lines are broken: a character of one column
+// that is no place to break at and, being private, in no text of a cluster's.
+const whole = "\ue02d"
 
 func (w *writer) list(heading, mark string, texts []report.Text) {
 	for _, t := range texts {

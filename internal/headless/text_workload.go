@@ -9,7 +9,7 @@ import (
 
 // sameCode bounds how many findings of one code a text shows in full; of the
 // others it names the objects. A rollout over 400 nodes has 400 of a kind.
-const sameCode = 2
+const sameCode = 1
 
 // maxEvidence bounds the evidence shown of one finding.
 const maxEvidence = 4
@@ -32,8 +32,8 @@ func (w *writer) workload(m *report.Workload, main bool) {
 		if v.Summary != "" {
 			w.hang("  ", 2, string(v.Summary))
 		}
-		for _, f := range rolloutFacts(&m.Rollout, w.clock)[:min(2, len(rolloutFacts(&m.Rollout, w.clock)))] {
-			w.hang("  ", 2, f)
+		if facts := rolloutFacts(&m.Rollout, w.clock); len(facts) > 1 {
+			w.hang("  ", 2, facts[0]+"; "+facts[1])
 		}
 		for _, t := range v.For {
 			w.hang("  ", 2, "+ "+string(t))
@@ -114,7 +114,7 @@ func (w *writer) finding(f *report.Finding) {
 			w.hang(strings.Repeat(" ", 11), 11, fmt.Sprintf("and %d more pieces of evidence", len(f.Evidence)-i))
 			break
 		}
-		s := string(e.Source) + " = " + string(e.Value)
+		s := string(e.Source) + " = " + strings.TrimSpace(string(e.Value))
 		if e.At != nil {
 			s += " (" + w.clock(e.At) + ")"
 		}
