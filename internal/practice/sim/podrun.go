@@ -19,6 +19,7 @@ type podRun struct {
 	rng  *rand.Rand
 
 	status     corev1.PodStatus
+	stored     *corev1.Pod // as it stood after the newest post
 	init, main []*containerRun
 	sandbox    bool
 	posting    bool
@@ -132,7 +133,7 @@ func (r *podRun) post() {
 	if r.gone || !r.k.reaches() {
 		return
 	}
-	_, _ = r.k.w.pods.updateStatus("kubelet", r.name, func(p *corev1.Pod) bool {
+	r.stored, _ = r.k.w.pods.updateStatus("kubelet", r.name, func(p *corev1.Pod) bool {
 		if p.UID != r.pod.UID {
 			return false
 		}
@@ -155,7 +156,7 @@ func (r *podRun) post() {
 // transition times that it had: an outage that the node controller marked leaves
 // no trace on the Pod.
 func (r *podRun) reassert() {
-	if !r.posting {
+	if !r.posting && r.k.w.pods.get(r.name) != r.stored {
 		r.post()
 	}
 }

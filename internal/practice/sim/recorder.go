@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-
-	"github.com/rollcall-k8s/rollcall/internal/practice/api"
 )
+
+var eventsResource = corev1.SchemeGroupVersion.WithResource("events")
 
 // recorder writes the events of one component as client-go's legacy recorder
 // does: the correlator is client-go's own, so repeats are counted, many alike are
@@ -86,11 +86,11 @@ func (r *recorder) send(e *corev1.Event) {
 // repeat raises the count of an event that was written before; nil where it has
 // expired meanwhile.
 func (r *recorder) repeat(manager string, e *corev1.Event) *corev1.Event {
-	old, err := api.GetOf[*corev1.Event](r.w.store, e.Namespace, e.Name)
+	old, err := r.w.store.Get(eventsResource, e.Namespace, e.Name)
 	if err != nil {
 		return nil
 	}
-	c := old.DeepCopy()
+	c := old.(*corev1.Event).DeepCopy()
 	c.Count, c.LastTimestamp, c.Message = e.Count, e.LastTimestamp, e.Message
 	o, err := r.w.store.Update(manager, c)
 	if err != nil {

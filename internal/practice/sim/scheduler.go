@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-
-	"github.com/rollcall-k8s/rollcall/internal/practice/api"
 )
 
 const (
@@ -100,9 +98,7 @@ func (s *scheduler) schedule(k string) {
 		return
 	}
 	delete(s.failed, k)
-	if bound, err := api.GetOf[*corev1.Pod](s.w.store, p.Namespace, p.Name); err == nil {
-		s.w.wrote(revisionOf(bound))
-		s.w.pods.put(bound)
+	if bound, err := s.w.pods.written(s.w.store.Get(s.w.pods.resource, p.Namespace, p.Name)); err == nil {
 		p = bound
 	}
 	s.event(p, corev1.EventTypeNormal, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, best.node.Name))
@@ -293,10 +289,11 @@ func (s *scheduler) event(p *corev1.Pod, kind, reason, action, note string) stri
 
 // again counts a repeat into the event's series; false where the event is gone.
 func (s *scheduler) again(namespace, name string) bool {
-	e, err := api.GetOf[*corev1.Event](s.w.store, namespace, name)
+	stored, err := s.w.store.Get(eventsResource, namespace, name)
 	if err != nil {
 		return false
 	}
+	e := stored.(*corev1.Event)
 	if e.Series != nil { // refreshed every half hour only
 		if s.w.now().Sub(e.Series.LastObservedTime.Time) < 30*time.Minute {
 			return true

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/rollcall-k8s/rollcall/internal/practice/api"
 )
 
 type object interface {
@@ -92,9 +90,10 @@ func (t *table[T]) by(i *index[T], value string) []T {
 
 // resync takes over what others wrote.
 func (t *table[T]) resync() {
-	listed := api.ListOf[T](t.w.store, "", nil)
+	listed := t.w.store.List(t.resource, "", nil)
 	seen := make(map[string]bool, len(listed))
-	for _, o := range listed {
+	for _, stored := range listed {
+		o := stored.(T)
 		k := keyOf(o)
 		seen[k] = true
 		if t.items[k] != o {
@@ -207,16 +206,14 @@ func (t *table[T]) remove(o T, opts *metav1.DeleteOptions) error {
 		t.w.stale = true // somebody else was there first
 		return err
 	}
-	left, err := api.GetOf[T](t.w.store, o.GetNamespace(), o.GetName())
-	switch {
-	case err != nil:
+	left, err := t.w.store.Get(t.resource, o.GetNamespace(), o.GetName())
+	if err != nil {
 		t.w.wrote(t.w.seen + 1)
 		t.drop(keyOf(o))
-	case left != t.items[keyOf(o)]:
-		t.w.wrote(revisionOf(left))
-		t.put(left)
+		return nil
 	}
-	return nil
+	_, err = t.written(left, nil)
+	return err
 }
 
 func (t *table[T]) written(o runtime.Object, err error) (T, error) {
