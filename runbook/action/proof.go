@@ -59,11 +59,11 @@ type Verification struct {
 	holding
 }
 
-// Verify begins to watch. grace is node-monitor-grace-period: see NodeGrace.
-func Verify(p Plan, grace time.Duration) *Verification {
+// Verify begins to watch. nodeGrace is node-monitor-grace-period: see Snapshot.Grace.
+func Verify(p Plan, nodeGrace time.Duration) *Verification {
 	v := &Verification{Plan: p, def: definitions[p.Kind]}
 	if v.def != nil {
-		v.need = time.Duration(v.def.hold()) * grace
+		v.need = time.Duration(v.def.hold()) * nodeGrace
 	}
 	return v
 }
@@ -157,7 +157,7 @@ func healthLines(s *cluster.Snapshot, n *corev1.Node) []report.Line {
 			lines = append(lines, badLine("%s still has the taint %s", n.Name, t.ToString()))
 		}
 	}
-	if age, known := leaseAge(s, n.Name); known && age > NodeGrace(s) {
+	if age, known := leaseAge(s, n.Name); known && age > grace(s) {
 		lines = append(lines, badLine("%s has not renewed its Lease for %s", n.Name, age.Round(time.Second)))
 	}
 	return lines
@@ -171,7 +171,7 @@ func leaseAge(s *cluster.Snapshot, node string) (time.Duration, bool) {
 		return 0, false
 	}
 	age := s.AsOf.Sub(l.Spec.RenewTime.Time)
-	if age > NodeGrace(s) && !s.AllLeases {
+	if age > grace(s) && !s.AllLeases {
 		wanted := false
 		for _, n := range s.Demand().Leases {
 			wanted = wanted || n == node
@@ -179,6 +179,11 @@ func leaseAge(s *cluster.Snapshot, node string) (time.Duration, bool) {
 		return age, wanted
 	}
 	return age, true
+}
+
+func grace(s *cluster.Snapshot) time.Duration {
+	g, _ := s.Grace()
+	return g
 }
 
 func okLine(format string, args ...any) report.Line {

@@ -11,7 +11,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
-const grace = 50 * time.Second
+const nodeGrace = 50 * time.Second
 
 // step is one snapshot of a proof: what happens before it, and how the proof
 // stands after it.
@@ -41,7 +41,7 @@ func caughtUp(w *world) { w.ds.Status.ObservedGeneration = w.ds.Generation }
 func TestFreezeIsProvedWhenTheControllerHasSeenItForTwoGracePeriods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: Freeze, Workload: agent}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: Freeze, Workload: agent}).Plan, nodeGrace)
 	run(t, w, func() Proof { return v.Observe(w.snapshot()) }, []step{
 		{says: "not yet 3"},
 		{after: time.Second, do: caughtUp, holds: true, says: "OnDelete"},
@@ -53,7 +53,7 @@ func TestFreezeIsProvedWhenTheControllerHasSeenItForTwoGracePeriods(t *testing.T
 func TestFreezeThatIsPutBackIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: Freeze, Workload: agent}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: Freeze, Workload: agent}).Plan, nodeGrace)
 	run(t, w, func() Proof { return v.Observe(w.snapshot()) }, []step{
 		{do: caughtUp, holds: true},
 		{after: 10 * time.Second, do: func(w *world) {
@@ -72,7 +72,7 @@ func TestProofOfAPictureFromBeforeTheChangeIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
 	stale := w.snapshot()
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: RollBack, Workload: agent, ToRevision: 1}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: RollBack, Workload: agent, ToRevision: 1}).Plan, nodeGrace)
 	if p := v.Observe(stale); p.Holds || !strings.Contains(fmt.Sprint(p.Lines), "not in the picture yet") {
 		t.Errorf("%+v", p)
 	}
@@ -81,7 +81,7 @@ func TestProofOfAPictureFromBeforeTheChangeIsNone(t *testing.T) {
 func TestRollBackIsProvedByTheTemplate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: RollBack, Workload: agent, ToRevision: 1}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: RollBack, Workload: agent, ToRevision: 1}).Plan, nodeGrace)
 	run(t, w, func() Proof { return v.Observe(w.snapshot()) }, []step{
 		{do: caughtUp, holds: true, says: "the template is that of revision 1"},
 		{after: 30 * time.Second, do: func(w *world) {
@@ -99,7 +99,7 @@ func TestDeletedPodIsProvedByItsSuccessorAndItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
 	w.setReady("node-01", corev1.ConditionFalse)
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"}).Plan, nodeGrace)
 	run(t, w, func() Proof { return v.Observe(w.snapshot()) }, []step{
 		{says: "has no Pod"},
 		{after: time.Second, do: func(w *world) { p := w.on("node-01", 2); p.UID = "new"; unready(p) }, says: "not Ready yet"},
@@ -114,7 +114,7 @@ func TestDeletedPodIsProvedByItsSuccessorAndItsNode(t *testing.T) {
 func TestDeletedPodThatComesBackOfAnotherRevisionProvesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)
-	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"}).Plan, grace)
+	v := Verify(apply(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"}).Plan, nodeGrace)
 	run(t, w, func() Proof { return v.Observe(w.snapshot()) }, []step{
 		{do: func(w *world) { w.on("node-01", 1) }, says: "of another revision"},
 		{after: 200 * time.Second, says: "of another revision"},
@@ -128,7 +128,7 @@ func TestRecoveryCountsEveryNodeInReachAndListsTheOthers(t *testing.T) {
 	w.setReady("node-01", corev1.ConditionFalse)
 	w.setReady("node-05", corev1.ConditionUnknown)
 	w.setReady("node-06", corev1.ConditionFalse)
-	r := Recover(agent, w.snapshot(), []report.Text{"node-06"}, grace)
+	r := Recover(agent, w.snapshot(), []report.Text{"node-06"}, nodeGrace)
 	run(t, w, func() Proof { return r.Observe(w.snapshot()) }, []step{
 		{says: "3 of 4 nodes in reach"},
 		{after: time.Second, do: func(w *world) { w.setReady("node-01", corev1.ConditionTrue) }, holds: true, says: "node-05 is out of reach: the API cannot act on it: listed, not counted"},
@@ -152,7 +152,7 @@ func TestRecoveryCountsNodesThatDesiredForgets(t *testing.T) {
 	w := newWorld(3)
 	w.remove("node-01")
 	w.setReady("node-01", corev1.ConditionFalse)
-	r := Recover(agent, w.snapshot(), nil, grace)
+	r := Recover(agent, w.snapshot(), nil, nodeGrace)
 	if p := r.Observe(w.snapshot()); p.Holds || !strings.Contains(fmt.Sprint(p.Lines), "node-01 has no Pod") {
 		t.Errorf("%+v", p)
 	}
@@ -166,21 +166,8 @@ func TestALaterActionOnTheSameLeverReplacesTheProof(t *testing.T) {
 	caughtUp(w)
 	back := prepare(t, api, Request{Kind: RollBack, Workload: agent, ToRevision: 1})
 	thaw := prepare(t, api, Request{Kind: Unfreeze, Workload: agent})
-	v := Verify(frozen.Plan, grace)
+	v := Verify(frozen.Plan, nodeGrace)
 	if v.Replaces(back.Plan) || !v.Replaces(thaw.Plan) {
 		t.Errorf("a roll back replaces a freeze: %v, an unfreeze: %v", v.Replaces(back.Plan), v.Replaces(thaw.Plan))
-	}
-}
-
-func TestGraceFollowsTheServersVersion(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]time.Duration{
-		"v1.31.9": 40 * time.Second, "v1.32.0": 50 * time.Second, "v1.30.5+k3s1": 40 * time.Second, "v1.37.2-eks-1": 50 * time.Second, "": 50 * time.Second,
-	} {
-		w := newWorld(1)
-		w.server = version
-		if got := NodeGrace(w.snapshot()); got != want {
-			t.Errorf("%q: %s, want %s", version, got, want)
-		}
 	}
 }

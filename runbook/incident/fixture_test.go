@@ -117,7 +117,7 @@ func (w *world) diagnose(s *cluster.Snapshot, _ probes.Options) *probes.Diagnosi
 		Rollout:        report.Rollout{Spreading: !w.calm, KnownGoodRevision: &one},
 		Recommendation: report.Recommendation{Action: report.ActionRollBack, ToRevision: &one},
 	}}}
-	return &probes.Diagnosis{Snapshot: s, Report: r}
+	return &probes.Diagnosis{Report: r}
 }
 
 // fakeAPI is an API server over a world.
@@ -283,8 +283,8 @@ func (x *tester) newLoop(earlier []session.Entry) *Loop {
 	l := New(Config{API: x.api, Journal: x.journal, Clock: x, Books: []*runbook.Book{book(x)}, Earlier: earlier})
 	l.diagnose = x.w.diagnose
 	l.probes = map[string]probes.Probe{
-		"nodes": func(d *probes.Diagnosis, _ report.WorkloadKey) report.Result {
-			for _, n := range d.Snapshot.Nodes {
+		"nodes": func(*probes.Diagnosis, report.WorkloadKey) report.Result {
+			for _, n := range x.w.nodes {
 				if !cluster.NodeReady(n) {
 					return report.Result{State: report.StepAnomaly, Lines: []report.Line{{State: report.StepAnomaly, Text: report.Clean(n.Name)}}}
 				}

@@ -33,7 +33,7 @@ func expected(p action.Preview) []report.Line {
 // go on being verified, unless this one moves the same lever.
 func (l *Loop) watch(preview action.Preview, a acted) {
 	p := preview.Plan
-	grace := action.NodeGrace(l.snap)
+	grace, _ := l.snap.Grace()
 	w := &watch{proof: action.Verify(p, grace), entry: a, expected: expected(preview)}
 	w.shown = Progress{Title: p.Title, Phase: Verifying, Lines: w.expected}
 	var rest []*watch
@@ -53,7 +53,8 @@ func (l *Loop) watch(preview action.Preview, a acted) {
 
 // recover begins to prove that the workload's nodes are well again.
 func (l *Loop) recover(k report.WorkloadKey) {
-	l.recovery = &recovery{proof: action.Recover(k, l.snap, l.brokenBefore(k), action.NodeGrace(l.snap))}
+	grace, _ := l.snap.Grace()
+	l.recovery = &recovery{proof: action.Recover(k, l.snap, l.brokenBefore(k), grace)}
 	l.recovery.shown = Progress{Title: report.Textf("Recovery of %s", k.Name), Phase: Verifying}
 }
 
