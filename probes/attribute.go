@@ -304,6 +304,11 @@ func (c *Diagnosis) held(d *daemonSet) []*nodeState {
 	}
 	for i := range d.loop.Slots {
 		s := &d.loop.Slots[i]
+		if s.State == cluster.SlotNewUnavailable {
+			if t := d.troubles[s.New.Name]; t != nil && !t.ofNode {
+				continue // the Pod's own failure holds it, whatever the node says
+			}
+		}
 		if n := c.nodes[s.Node]; s.Holds() && n != nil && (n.failing() || n.node.Spec.Unschedulable && s.State == cluster.SlotTerminating) {
 			out = append(out, n)
 		}

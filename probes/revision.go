@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -98,7 +99,7 @@ func (d *daemonSet) revisionViews(knownGood *int64) []report.Revision {
 		v := report.Revision{Number: r.object.Revision, Name: report.Clean(r.object.Name), CreatedAt: report.At(r.object.CreationTimestamp.Time),
 			Current: r.object == d.current, KnownGood: knownGood != nil && *knownGood == r.object.Revision, Pods: r.pods, Healthy: r.healthy, SameAs: r.sameAs}
 		if r.template != nil {
-			for _, ct := range r.template.Spec.Containers {
+			for _, ct := range append(slices.Clone(r.template.Spec.InitContainers), r.template.Spec.Containers...) {
 				v.Images = append(v.Images, report.Clean(ct.Image))
 			}
 			if !r.sameAsCurrent {

@@ -59,7 +59,7 @@ func (m *Model) right(w int) string {
 		return ""
 	}
 	var parts []part
-	if m.st.Identity.Practice {
+	if m.practice() && !m.framed() {
 		parts = append(parts, part{s.PracticeBadge.Render("PRACTICE"), 3})
 	}
 	switch {
@@ -115,7 +115,7 @@ func (m *Model) workloadHeader(right string, room, w int) []string {
 	s := m.s
 	x := m.workload()
 	name := ""
-	var verdict string
+	var verdict, fell string
 	if m.st.Guide != nil {
 		name = string(m.st.Guide.Target.Name)
 	}
@@ -124,7 +124,7 @@ func (m *Model) workloadHeader(right string, room, w int) []string {
 	}
 	revisions := ""
 	if x != nil {
-		verdict = checklist.VerdictOf(x, s)
+		verdict, fell = checklist.VerdictOf(x, s)
 		revisions = wording.Revisions(x.Rollout)
 	} else {
 		verdict = s.Dim.Render("no longer in the report")
@@ -136,8 +136,8 @@ func (m *Model) workloadHeader(right string, room, w int) []string {
 	} else if x != nil && x.Rollout.Strategy == "OnDelete" {
 		freeze = s.Good.Render("frozen")
 	}
-	taken := draw.Width(verdict) + draw.Width(freeze) + draw.Width(revisions) + 6
-	first := fitParts([]part{{s.Strong.Render(draw.Middle(name, max(10, room-taken))), 2}, {revisions, 1}, {verdict, 4}, {freeze, 3}}, "  ", room)
+	taken := draw.Width(verdict) + draw.Width(freeze) + draw.Width(fell) + draw.Width(revisions) + 8
+	first := fitParts([]part{{s.Strong.Render(draw.Middle(name, max(10, room-taken))), 3}, {revisions, 1}, {verdict, 5}, {fell, 2}, {freeze, 4}}, "  ", room)
 	return []string{draw.Spread(" "+first, right+" ", w), m.stepLine(w, s)}
 }
 

@@ -52,7 +52,6 @@ func (m *Model) full() []string {
 	w, h := m.w, m.h
 	lines := m.header(w)
 	lines = append(lines, m.banner(w)...)
-	framed := m.practice() && w >= roomyWidth && h >= roomyHeight
 	dialog := m.top()
 	var low []string
 	if dialog == nil {
@@ -62,7 +61,7 @@ func (m *Model) full() []string {
 		low = append(low, m.hints(w))
 	}
 	bw, bh, x, y := w, h-len(lines)-len(low)-1, 0, len(lines)+1
-	if framed {
+	if m.framed() {
 		bw, bh, x = w-2, bh-1, 1
 	}
 	body := m.body(bw, bh)
@@ -75,7 +74,7 @@ func (m *Model) full() []string {
 		body = draw.Over(body, box, bw, m.s.Dim.Render)
 	}
 	switch {
-	case framed:
+	case m.framed():
 		lines = append(lines, draw.Frame(m.practiceTitle(), body, w, m.s.PracticeBadge.Bold(false).Render)...)
 	case m.practice():
 		lines = append(lines, m.s.PracticeBadge.Render(draw.Rule("═", m.practiceTitle(), w)))
@@ -86,6 +85,9 @@ func (m *Model) full() []string {
 	}
 	return append(lines, low...)
 }
+
+// framed tells whether a frame says around the whole body that this is practice.
+func (m *Model) framed() bool { return m.practice() && m.w >= roomyWidth && m.h >= roomyHeight }
 
 func (m *Model) practice() bool { return m.st != nil && m.st.Identity.Practice }
 
@@ -128,7 +130,7 @@ func (m *Model) banner(w int) []string {
 // status is the last answer to the operator, or what is under way.
 func (m *Model) status(w int) string {
 	s := m.s
-	if m.notice.text != "" {
+	if m.notice.text != "" && !(m.notice.bad && m.page() == keymap.OnConnect) {
 		mark, look := "▪ ", s.Text
 		if m.notice.bad {
 			mark, look = "✗ ", s.Bad

@@ -13,7 +13,7 @@ import (
 )
 
 // gutter is the column of NOW, THEN, REVERSE and the others.
-const gutter = 11
+const gutter = 12
 
 // mostDiff is how many lines of a diff stand before the prediction, which matters more.
 const mostDiff = 14
@@ -75,6 +75,13 @@ func (c *Confirm) lines(w int, s *style.Styles) []string {
 		label, rest := headed(string(t))
 		add(label, s.Label, rest)
 	}
+	for i, t := range p.Prediction.Unknown {
+		add(once("UNKNOWN", i), s.Unknown, string(t))
+	}
+	for i, t := range p.WatchOut {
+		add(once("WATCH OUT", i), s.Notice.Bold(true), string(t))
+	}
+	add("REVERSE", s.Label, string(p.Reverse))
 	for _, x := range []struct {
 		label string
 		nodes []report.Text
@@ -88,14 +95,7 @@ func (c *Confirm) lines(w int, s *style.Styles) []string {
 			lines = append(lines, draw.Hang(s.Dim.Render(draw.Pad(once("  "+x.label, i), gutter)), string(n), w, s.Dim.Render)...)
 		}
 	}
-	for i, t := range p.Prediction.Unknown {
-		add(once("UNKNOWN", i), s.Unknown, string(t))
-	}
-	for i, t := range p.WatchOut {
-		add(once("WATCH OUT", i), s.Notice.Bold(true), string(t))
-	}
 	add("SAME AS", s.Dim, string(p.Kubectl))
-	add("REVERSE", s.Dim, string(p.Reverse))
 	return lines
 }
 

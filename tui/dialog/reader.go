@@ -1,6 +1,8 @@
 package dialog
 
 import (
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rollcall-k8s/rollcall/tui/component/pager"
@@ -65,8 +67,16 @@ func NewHelp(title string, bs []keymap.Binding) *Reader {
 			key = max(key, draw.Width(b.Shown()))
 		}
 		var lines []string
+		var moves []string
 		for _, b := range bs {
+			if keymap.Moves(b.Command) {
+				moves = append(moves, s.Key.Render(b.Shown()))
+				continue
+			}
 			lines = append(lines, draw.Hang(s.Key.Render(draw.Pad(b.Shown(), key))+"  ", b.Help, w, nil)...)
+		}
+		if len(moves) > 0 {
+			lines = append(lines, draw.Fit(strings.Join(moves, " ")+"  move", w))
 		}
 		return append(lines, "", s.Dim.Render(draw.Fit("Click selects, the wheel scrolls. Times are the cluster's, in UTC.", w)))
 	}}

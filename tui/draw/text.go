@@ -156,3 +156,24 @@ func CutLeft(s string, w int) string {
 	}
 	return Ellipsis + ansi.TruncateLeft(s, n-w+1, "")
 }
+
+// Flow sets parts one after another in lines of at most w cells; a part is never torn.
+func Flow(parts []string, sep string, w int) []string {
+	var lines []string
+	line := ""
+	for _, p := range parts {
+		switch {
+		case line == "":
+			line = p
+		case Width(line)+Width(sep)+Width(p) <= w:
+			line += sep + p
+		default:
+			lines = append(lines, Fit(line, w))
+			line = p
+		}
+	}
+	if line != "" {
+		lines = append(lines, Fit(line, w))
+	}
+	return lines
+}

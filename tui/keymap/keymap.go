@@ -184,3 +184,12 @@ func For(s Scope, c Command) (Binding, bool) {
 	}
 	return Binding{}, false
 }
+
+// Moves tells whether a command only moves a cursor or scrolls.
+func Moves(c Command) bool {
+	switch c {
+	case Up, Down, PageUp, PageDown, Top, Bottom:
+		return true
+	}
+	return false
+}

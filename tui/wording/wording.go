@@ -119,13 +119,13 @@ func Recommended(a report.RecommendedAction, to *int64) string {
 func Phase(p incident.Phase) string {
 	switch p {
 	case incident.Applying:
-		return "sending it"
+		return "being sent"
 	case incident.Verifying:
-		return "waiting for it to take effect"
+		return "watching: not there yet"
 	case incident.Holding:
-		return "it works; proving that it lasts"
+		return "it holds; proving that it lasts"
 	case incident.Verified:
-		return "done, and proved"
+		return "proved"
 	case incident.Failed:
 		return "failed"
 	}

@@ -21,7 +21,8 @@ type Denial struct {
 	Verb      string // get, list, watch, create, update, patch, delete, deletecollection
 	Group     string // "" is the core group
 	Resource  string // "pods", or "pods/log" for a subresource; "*" includes subresources
-	Namespace string // "" is everywhere, as a ClusterRole's absence; else only requests within this namespace
+	Namespace string // "" is everywhere; else only requests within this namespace
+	Except    string // requests within this namespace are let through: the right comes from a Role there
 }
 
 // Deny adds denials, such as Denial{User: "reader", Verb: "patch", Group: "*", Resource: "*"}.
@@ -107,5 +108,5 @@ func (s *Server) allowed(user, verb, group, resource, subresource, namespace str
 func (d Denial) covers(user, verb, group, resource, namespace string) bool {
 	is := func(pattern, value string) bool { return pattern == Everything || pattern == value }
 	return is(d.User, user) && is(d.Verb, verb) && is(d.Group, group) && is(d.Resource, resource) &&
-		(d.Namespace == "" || d.Namespace == namespace)
+		(d.Namespace == "" || d.Namespace == namespace) && (d.Except == "" || d.Except != namespace)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -9,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -39,6 +41,13 @@ func setDefaults(o object) {
 	case *appsv1.ReplicaSet:
 		fallback(&o.Spec.Replicas, 1)
 		defaultPodSpec(&o.Spec.Template.Spec)
+	case *appsv1.ControllerRevision:
+		// Protobuf carries only the encoded form.
+		if o.Data.Raw == nil && o.Data.Object != nil {
+			if data, err := json.Marshal(o.Data.Object); err == nil {
+				o.Data = runtime.RawExtension{Raw: data}
+			}
+		}
 	case *schedulingv1.PriorityClass:
 		fallback(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
 	case *discoveryv1.EndpointSlice:

@@ -49,20 +49,14 @@ func (s *Server) delete(r *resource, ns, name string, opts *metav1.DeleteOptions
 	grace, graceful := gracePeriod(o, opts)
 	switch {
 	case graceful && o.GetDeletionTimestamp() != nil:
-		// A second deletion can only shorten the grace period (apiserver: pkg/registry/rest/delete.go).
-		if left := o.GetDeletionGracePeriodSeconds(); left == nil || grace >= *left {
-			if !changed {
-				return r.view(old), false, nil
-			}
-			return r.view(s.commit(c, k, o, isDryRun(opts.DryRun))), false, nil
+		if !s.shortenGrace(o, opts.GracePeriodSeconds) && !changed {
+			return r.view(old), false, nil
 		}
-		requested := o.GetDeletionTimestamp().Add(-time.Duration(*o.GetDeletionGracePeriodSeconds()) * time.Second)
-		s.markDeleted(o, requested, grace)
 	case graceful:
-		s.markDeleted(o, s.now(), grace)
+		s.markDeleted(o, grace)
 	case len(o.GetFinalizers()) > 0 || holdsNamespace(o):
 		if o.GetDeletionTimestamp() == nil || o.GetDeletionGracePeriodSeconds() == nil || *o.GetDeletionGracePeriodSeconds() != 0 {
-			s.markDeleted(o, s.now(), 0)
+			s.markDeleted(o, 0)
 			changed = true
 		}
 		if !changed {
@@ -78,17 +72,34 @@ func (s *Server) delete(r *resource, ns, name string, opts *metav1.DeleteOptions
 	return r.view(o), false, nil
 }
 
-// markDeleted sets the deletion's time: the request's plus the grace period.
-func (s *Server) markDeleted(o object, requested time.Time, grace int64) {
+// markDeleted sets the deletion's time: now plus the grace period, in seconds.
+func (s *Server) markDeleted(o object, grace int64) {
 	if ns, ok := o.(*corev1.Namespace); ok {
 		ns.Status.Phase = corev1.NamespaceTerminating
 	}
-	o.SetDeletionTimestamp(&metav1.Time{Time: requested.Add(time.Duration(grace) * time.Second)})
-	o.SetDeletionGracePeriodSeconds(&grace)
-	// A deletion is a change of what is wanted (rest.BeforeDelete raises the generation where there is one).
-	if o.GetGeneration() > 0 {
+	// The first mark changes what is wanted (apiserver: pkg/registry/rest/delete.go).
+	if o.GetDeletionTimestamp() == nil && o.GetGeneration() > 0 {
 		o.SetGeneration(o.GetGeneration() + 1)
 	}
+	o.SetDeletionTimestamp(&metav1.Time{Time: s.now().Add(time.Duration(grace) * time.Second)})
+	o.SetDeletionGracePeriodSeconds(&grace)
+}
+
+// shortenGrace is what a second deletion may do to the grace period of the first, and says whether it did
+// (apiserver: pkg/registry/rest/delete.go, BeforeDelete).
+func (s *Server) shortenGrace(o object, wanted *int64) bool {
+	left := o.GetDeletionGracePeriodSeconds()
+	if wanted == nil || left == nil || *wanted >= *left {
+		return false
+	}
+	grace := max(*wanted, 1)
+	at := o.GetDeletionTimestamp().Add(time.Duration(grace-*left) * time.Second)
+	if now := s.now(); at.Before(now) {
+		at, grace = now, 1
+	}
+	o.SetDeletionTimestamp(&metav1.Time{Time: at})
+	o.SetDeletionGracePeriodSeconds(&grace)
+	return true
 }
 
 // afterMark does what follows from a deletionTimestamp: a namespace is emptied, foreground deletion takes dependents.

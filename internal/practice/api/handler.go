@@ -1,7 +1,10 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
+	"runtime/debug"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +14,14 @@ import (
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
+	defer func() {
+		// A mistake in this package: say it to the client, which is a test or the practice session.
+		if p := recover(); p == http.ErrAbortHandler {
+			panic(p)
+		} else if p != nil {
+			writeError(w, req, apierrors.NewInternalError(fmt.Errorf("practice API server: panic: %v\n%s", p, debug.Stack())))
+		}
+	}()
 	// The cluster's time, which clients compare other clocks with.
 	w.Header().Set("Date", s.clock().UTC().Format(http.TimeFormat))
 	if s.applyFault(w, req) {
@@ -50,6 +61,9 @@ func (s *Server) serveResource(w http.ResponseWriter, req *http.Request, q *requ
 	case "status":
 		if !r.hasStatus {
 			return errNoSuchPath(q)
+		}
+		if !slices.Contains([]string{"get", "update", "patch"}, q.verb) {
+			return apierrors.NewMethodNotSupported(r.key(), q.verb)
 		}
 	default:
 		return s.servePodSubresource(w, req, q)

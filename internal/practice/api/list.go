@@ -26,9 +26,9 @@ func (s *Server) serveList(w http.ResponseWriter, req *http.Request, q *request)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	objects, meta, err := s.page(q.resource, sel, opts)
-	s.mu.Unlock()
+	var objects []object
+	var meta metav1.ListMeta
+	s.locked(func() { objects, meta, err = s.page(q.resource, sel, opts) })
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,12 @@ func (s *Server) serveLog(w http.ResponseWriter, req *http.Request, q *request) 
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	o, err := s.get(q.resource, q.namespace, q.name)
-	source := s.logs
-	s.mu.Unlock()
+	var o object
+	var source LogSource
+	s.locked(func() {
+		o, err = s.get(q.resource, q.namespace, q.name)
+		source = s.logs
+	})
 	if err != nil {
 		return err
 	}
@@ -122,9 +124,7 @@ func (s *Server) serveBinding(w http.ResponseWriter, req *http.Request, q *reque
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	err = s.bind(q.namespace, q.name, o.(*corev1.Binding).Target.Name, wr)
-	s.mu.Unlock()
+	s.locked(func() { err = s.bind(q.namespace, q.name, o.(*corev1.Binding).Target.Name, wr) })
 	if err != nil {
 		return err
 	}
@@ -148,9 +148,7 @@ func (s *Server) serveEviction(w http.ResponseWriter, req *http.Request, q *requ
 	if wr.dryRun {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
-	s.mu.Lock()
-	err = s.evict(q.namespace, q.name, opts)
-	s.mu.Unlock()
+	s.locked(func() { err = s.evict(q.namespace, q.name, opts) })
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,8 @@ func (s *Server) serveGet(w http.ResponseWriter, req *http.Request, q *request) 
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	o, err := s.get(q.resource, q.namespace, q.name)
-	s.mu.Unlock()
+	var o object
+	s.locked(func() { o, err = s.get(q.resource, q.namespace, q.name) })
 	if err != nil {
 		return err
 	}
@@ -42,9 +41,8 @@ func (s *Server) serveCreate(w http.ResponseWriter, req *http.Request, q *reques
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	stored, err := s.create(q.resource, o, wr)
-	s.mu.Unlock()
+	var stored object
+	s.locked(func() { stored, err = s.create(q.resource, o, wr) })
 	if err != nil {
 		return err
 	}
@@ -64,10 +62,12 @@ func (s *Server) serveUpdate(w http.ResponseWriter, req *http.Request, q *reques
 	if o.GetName() != q.name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), q.name))
 	}
-	s.mu.Lock()
-	_, missing := s.get(q.resource, q.namespace, q.name)
-	stored, err := s.update(q.resource, o, wr)
-	s.mu.Unlock()
+	var missing error
+	var stored object
+	s.locked(func() {
+		_, missing = s.get(q.resource, q.namespace, q.name)
+		stored, err = s.update(q.resource, o, wr)
+	})
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (s *Server) servePatch(w http.ResponseWriter, req *http.Request, q *request
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "",
 			field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
 	}
-	s.mu.Lock()
-	stored, created, err := s.patch(q.resource, q.namespace, q.name, p, wr)
-	s.mu.Unlock()
+	var stored object
+	var created bool
+	s.locked(func() { stored, created, err = s.patch(q.resource, q.namespace, q.name, p, wr) })
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (s *Server) serveDelete(w http.ResponseWriter, req *http.Request, q *reques
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	last, gone, err := s.delete(q.resource, q.namespace, q.name, opts)
-	s.mu.Unlock()
+	var last object
+	var gone bool
+	s.locked(func() { last, gone, err = s.delete(q.resource, q.namespace, q.name, opts) })
 	if err != nil {
 		return err
 	}

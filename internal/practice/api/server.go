@@ -71,6 +71,13 @@ func (s *Server) ResourceVersion() string {
 	return formatRevision(s.revision)
 }
 
+// locked runs f with the lock held; a panic in f does not leave it locked.
+func (s *Server) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
 // now is the cluster's time to the second, as the API server stamps it.
 func (s *Server) now() time.Time { return s.clock().UTC().Truncate(time.Second) }
 

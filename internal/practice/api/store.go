@@ -182,7 +182,11 @@ func (s *Server) create(r *resource, o object, w write) (object, error) {
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)
 	o.SetSelfLink("")
-	o.SetManagedFields(nil)
+	o.SetGeneration(0)
+	fields := o.GetManagedFields() // kept only if this server made them, in a server-side apply
+	if !w.fieldsDone {
+		fields = nil
+	}
 
 	setDefaults(o)
 	if err := s.prepareForCreate(st, o); err != nil {
@@ -195,6 +199,7 @@ func (s *Server) create(r *resource, o object, w write) (object, error) {
 	if c.objects[k] != nil {
 		return nil, apierrors.NewAlreadyExists(r.key(), o.GetName())
 	}
+	o.SetManagedFields(fields)
 	if !w.fieldsDone {
 		s.recordFields(st, nil, o, w)
 	}
@@ -288,9 +293,13 @@ var errModified = fmt.Errorf("the object has been modified; please apply your ch
 // keepSystemFields carries over what no update may change (apiserver: pkg/registry/rest/update.go).
 func keepSystemFields(o, old object) {
 	o.SetUID(old.GetUID())
-	o.SetCreationTimestamp(old.GetCreationTimestamp())
-	o.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	o.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	if old.GetDeletionTimestamp() != nil { // else validation refuses one that an update sets
+		o.SetDeletionTimestamp(old.GetDeletionTimestamp())
+		o.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
 	o.SetGeneration(old.GetGeneration())
 	o.SetGenerateName(old.GetGenerateName())
 	o.SetSelfLink("")

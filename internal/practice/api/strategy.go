@@ -70,7 +70,8 @@ func prepareForUpdate(r *resource, o, old object, subresource string) {
 			setTemplateGeneration(ds, templateGeneration(was)+1)
 		}
 	}
-	if wanted(o, old) {
+	_, copied := o.(*appsv1.Deployment) // whose annotations are copied to its ReplicaSets
+	if wanted(o, old) || copied && !equality.Semantic.DeepEqual(o.GetAnnotations(), old.GetAnnotations()) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,11 +48,13 @@ func (s *Server) serveWatch(w http.ResponseWriter, req *http.Request, q *request
 		defer cancel()
 	}
 	watcher := &watcher{resource: q.resource, selection: sel, accepted: a, bookmarks: opts.AllowWatchBookmarks, now: s.clock}
+	var initial []watchEvent
+	var cursor int
+	s.locked(func() { initial, cursor, err = s.startWatch(watcher, opts) })
+	if apierrors.IsBadRequest(err) {
+		return err
+	}
 	out := newEventWriter(w, a)
-
-	s.mu.Lock()
-	initial, cursor, err := s.startWatch(watcher, opts)
-	s.mu.Unlock()
 	if err != nil {
 		// As the watch cache does: the stream begins and holds one error.
 		out.send(watchEvent{watch.Error, statusOf(err)})
@@ -62,10 +65,12 @@ func (s *Server) serveWatch(w http.ResponseWriter, req *http.Request, q *request
 	}
 	c := s.collections[q.resource.stored().key()]
 	for {
-		s.mu.Lock()
-		changes, err := c.from(cursor)
-		changed := c.changed
-		s.mu.Unlock()
+		var changes []change
+		var changed <-chan struct{}
+		s.locked(func() {
+			changes, err = c.from(cursor)
+			changed = c.changed
+		})
 		if err != nil {
 			out.send(watchEvent{watch.Error, statusOf(err)})
 			return nil

@@ -132,7 +132,7 @@ func (c *Chart) Row(i, w int, k Looks) string {
 		}
 	}
 	if !c.Cursor.IsZero() {
-		if x := c.Column(c.Cursor, w); x >= 0 && x < w {
+		if x := min(c.Column(c.Cursor, w), w-1); x >= 0 {
 			cells[x], looks[x] = Cursor, k.Cursor
 		}
 	}
@@ -165,6 +165,11 @@ func (l *Lane) state(t time.Time) State {
 			return Empty
 		}
 	}
+	return l.Under(t)
+}
+
+// Under is the state at a moment, whatever gap lies over it.
+func (l *Lane) Under(t time.Time) State {
 	st := Blank
 	for _, s := range l.Spans {
 		if s.From.After(t) {

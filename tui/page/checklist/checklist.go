@@ -28,9 +28,9 @@ type Page struct {
 	st    *incident.State
 	step  string // the step that the scroll position belongs to
 	pager pager.Pager
-	hide  bool // the texts
-	side  int  // width of the list in the last View, 0 where it was not shown
-	from  int  // first step in sight of that list
+	hide  bool  // the texts
+	side  int   // width of the list in the last View, 0 where it was not shown
+	rows  []int // the step in each line of that list
 }
 
 // Set takes a new state; a new step is shown from its top.
@@ -83,10 +83,10 @@ func (p *Page) Move(c keymap.Command) bool {
 
 // Click is the step at column x, line y of the body, "" where there is none.
 func (p *Page) Click(x, y int) string {
-	if p.st.Guide == nil || x >= p.side || y < 0 || p.from+y >= len(p.st.Guide.Steps) {
+	if p.st.Guide == nil || x >= p.side || y < 0 || y >= len(p.rows) {
 		return ""
 	}
-	return p.st.Guide.Steps[p.from+y].ID
+	return p.st.Guide.Steps[p.rows[y]].ID
 }
 
 // View is the body of the page: exactly h lines of at most w cells.
@@ -114,22 +114,35 @@ func (p *Page) View(w, h int, s *style.Styles) []string {
 	return out
 }
 
-// steps is the list at the left, the open step always in sight.
+// steps is the list at the left: titles in full where there is room, else one line
+// each, the open step always in sight.
 func (p *Page) steps(w, h int, s *style.Styles) []string {
 	g := p.st.Guide
-	p.from = 0
-	if g.Current >= h {
-		p.from = g.Current - h + 1
+	for _, most := range []int{3, 2, 1} {
+		var lines []string
+		p.rows = p.rows[:0]
+		current := 0
+		for i := range g.Steps {
+			if i == g.Current {
+				current = len(lines)
+			}
+			for _, l := range stepLines(&g.Steps[i], i == g.Current, w, most, s) {
+				lines = append(lines, l)
+				p.rows = append(p.rows, i)
+			}
+		}
+		if len(lines) > h && most > 1 {
+			continue
+		}
+		from := max(0, min(current-h/2, len(lines)-h))
+		p.rows = p.rows[from:]
+		return draw.Fill(lines[from:], w, h)
 	}
-	var lines []string
-	for i := p.from; i < len(g.Steps) && len(lines) < h; i++ {
-		lines = append(lines, StepLine(&g.Steps[i], i == g.Current, w, s))
-	}
-	return draw.Fill(lines, w, h)
+	return nil
 }
 
-// StepLine is a step in a list of steps.
-func StepLine(st *runbook.StepView, current bool, w int, s *style.Styles) string {
+// stepLines is a step in the list of steps, in at most most lines.
+func stepLines(st *runbook.StepView, current bool, w, most int, s *style.Styles) []string {
 	cursor, look := " ", s.Text
 	switch {
 	case current:
@@ -137,11 +150,12 @@ func StepLine(st *runbook.StepView, current bool, w int, s *style.Styles) string
 	case st.State == report.StepNotYet || st.State == report.StepSkipped:
 		look = s.Dim
 	}
-	line := " " + s.Mark(State(st)) + cursor + fmt.Sprintf("%2d ", st.Number) + look.Render(draw.Fit(string(st.Title), w-8))
+	title := string(st.Title)
 	if st.Changed != "" && !current {
-		line += s.Notice.Render(" !")
+		title += " (changed)"
 	}
-	return draw.Fit(line, w)
+	prefix := " " + s.Mark(State(st)) + cursor + fmt.Sprintf("%2d ", st.Number)
+	return draw.Clip(draw.Hang(prefix, title, w, look.Render), most, w)
 }
 
 // State is the state of a step as it is drawn: a skipped one stays skipped.
@@ -227,15 +241,15 @@ func (p *Page) texts(st *runbook.StepView, w int, s *style.Styles) []string {
 	return out
 }
 
-// VerdictOf is a workload's verdict in a few words, for the header: badge, and how
-// many nodes fell.
-func VerdictOf(w *report.Workload, s *style.Styles) string {
-	text := s.Of(wording.State(w.Verdict.Attribution)).Render(wording.Attribution(w.Verdict.Attribution))
+// VerdictOf is a workload's verdict in a few words, for the header, and how many
+// nodes fell, "" for none.
+func VerdictOf(w *report.Workload, s *style.Styles) (verdict, fell string) {
+	verdict = s.Of(wording.State(w.Verdict.Attribution)).Render(wording.Attribution(w.Verdict.Attribution))
 	if w.Rollout.Spreading {
-		text = s.BadBadge.Render("SPREADING")
+		verdict = s.BadBadge.Render("SPREADING")
 	}
 	if w.Measures != nil && len(w.Measures.After) > 0 {
-		text += fmt.Sprintf(" %d fell", len(w.Measures.After))
+		fell = fmt.Sprintf("%d fell", len(w.Measures.After))
 	}
-	return text
+	return verdict, fell
 }

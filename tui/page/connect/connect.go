@@ -45,7 +45,7 @@ func View(st *incident.State, w, h int, s *style.Styles) []string {
 			lines = append(lines, draw.Fit("   "+s.Dim.Render(draw.Pad(x[0], 9))+x[1], w))
 		}
 	}
-	lines = append(lines, "", draw.Fit("   "+s.Key.Render("r")+" tries again now; it also tries by itself. "+s.Key.Render("q")+" leaves.", w))
+	lines = append(lines, "", draw.Fit("   "+s.Key.Render("r")+" tries again now. "+s.Key.Render("q")+" leaves.", w))
 	return draw.Fill(lines, w, h)
 }
 

@@ -2,13 +2,13 @@ package timeline
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/tui/component/lanes"
+	"github.com/rollcall-k8s/rollcall/tui/draw"
 	"github.com/rollcall-k8s/rollcall/tui/style"
 )
 
@@ -19,7 +19,7 @@ var glyphs = []struct {
 	glyph rune
 	means string
 }{
-	{report.MarkPodDeleted, 'd', "Pod deleted"},
+	{report.MarkPodDeleted, 'd', "deleted"},
 	{report.MarkPodCreated, 'n', "new Pod"},
 	{report.MarkPodReady, 'r', "Pod Ready"},
 	{report.MarkTainted, 'T', "tainted"},
@@ -133,7 +133,7 @@ func Looks(s *style.Styles) lanes.Looks {
 
 // Legend explains the characters of a timeline that are there; a short one leaves
 // out what explains itself.
-func Legend(t *report.Timeline, s *style.Styles, short bool) string {
+func Legend(t *report.Timeline, s *style.Styles, short bool, w int) []string {
 	k := Looks(s)
 	seen := map[report.MarkKind]bool{}
 	span := false
@@ -166,5 +166,5 @@ func Legend(t *report.Timeline, s *style.Styles, short bool) string {
 	if len(t.Lines) > 0 && !short {
 		parts = append(parts, s.Key.Render(string(lanes.Line))+" "+s.Dim.Render("rollout or action"))
 	}
-	return strings.Join(parts, "  ")
+	return draw.Flow(parts, "  ", w)
 }

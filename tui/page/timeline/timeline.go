@@ -184,7 +184,7 @@ func (p *Page) View(w, h int, s *style.Styles) []string {
 	}
 	lines := []string{draw.Spread(" "+s.Strong.Render(string(p.Workload.Name))+s.Dim.Render(fmt.Sprintf("  %s: %d of %d lanes, by first trouble", shown, len(p.lanes), len(p.t.Lanes))),
 		s.Dim.Render(wording.Clock(from)+" to "+wording.Clock(to)+" "), w)}
-	legend := draw.Wrap(Legend(p.t, s, false), w-2)
+	legend := Legend(p.t, s, false, w-2)
 	foot := 2 + len(legend)
 	if h < 14 {
 		legend, foot = nil, 1
@@ -276,9 +276,9 @@ func Inline(t *report.Timeline, w, h int, s *style.Styles) []string {
 	label := LabelWidth(t.Lanes, w)
 	cols := w - label - 2
 	lines := []string{strings.Repeat(" ", label+1) + c.Axis(cols, Looks(s))}
-	legend := draw.Wrap(Legend(t, s, false), w-label-2)
+	legend := Legend(t, s, false, w-label-2)
 	if h < 12 || len(legend) > 2 {
-		legend = draw.Clip(draw.Wrap(Legend(t, s, true), w-label-2), 2, w)
+		legend = draw.Clip(Legend(t, s, true, w-label-2), 2, w)
 	}
 	room := h - 1 - len(legend)
 	n := len(t.Lanes)

@@ -7,6 +7,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 	"github.com/rollcall-k8s/rollcall/tui/draw"
+	"github.com/rollcall-k8s/rollcall/tui/page/timeline"
 	"github.com/rollcall-k8s/rollcall/tui/style"
 	"github.com/rollcall-k8s/rollcall/tui/wording"
 )
@@ -127,6 +128,9 @@ func rowsOf(st *incident.State, s *style.Styles, w int) []row {
 		}
 	}
 	if x := nodes(r, worst, s); x != "" {
+		if worst != nil && w >= 100 {
+			x += timeline.Spark(worst.Timeline, min(40, w-draw.Width(x)-36), s)
+		}
 		add(5, "NODES", x, 1)
 	}
 	add(3, "REACH", reach(r, worst), 1)
@@ -219,15 +223,18 @@ func order(a report.RecommendedAction, to *int64, s *style.Styles) string {
 	what := wording.Recommended(a, to)
 	switch a {
 	case report.ActionOnDelete:
-		return s.Key.Render("F") + " " + s.Strong.Render(what)
+		return key("F", s) + " " + s.Strong.Render(what)
 	case report.ActionRollBack, report.ActionDeletePod:
-		return s.Key.Render("a") + " " + s.Strong.Render(what)
+		return key("a", s) + " " + s.Strong.Render(what)
 	}
 	if what == "" {
 		return ""
 	}
 	return s.Strong.Render(what)
 }
+
+// key is a key inside a sentence, which must be told from a word without colour.
+func key(k string, s *style.Styles) string { return s.Key.Render("[" + k + "]") }
 
 func nodes(r *report.Report, worst *report.Workload, s *style.Styles) string {
 	for _, w := range r.Waiting {

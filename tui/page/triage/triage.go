@@ -145,6 +145,7 @@ func (p *Page) View(w, h int, s *style.Styles) []string {
 	p.page = max(0, min(len(p.rows), h-len(lines)-len(tail)))
 	lines = append(lines, p.table(w, p.page, s)...)
 	lines = append(lines, tail...)
+	lines = append(lines, p.detail(w, h-len(lines), s)...)
 	return draw.Fill(lines, w, h)
 }
 
@@ -155,8 +156,7 @@ func (p *Page) tail(s *style.Styles, w int) []string {
 	switch {
 	case len(p.rows) == 0 && p.filter != nil:
 		text = "no workload matches"
-	case r.Quiet > 0 && len(r.Workloads) == 0:
-		text = fmt.Sprintf("%s looked at, nothing to say of any", wording.Count(r.Quiet, "workload"))
+	case r.Quiet > 0 && len(r.Workloads) == 0: // the panel says it
 	case r.Quiet > 0:
 		text = fmt.Sprintf("%d others fine", r.Quiet)
 	case len(r.Workloads) == 0 && len(r.Waiting) == 0:
