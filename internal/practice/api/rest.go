@@ -147,26 +147,35 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, req *http.Request,
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expireEvents()
-	c := s.collections[q.resource.stored().key()]
 	var deleted []object
-	for _, k := range slices.Clone(c.within(q.namespace)) {
+	var version string
+	s.locked(func() {
+		deleted, err = s.deleteSelected(q.resource, sel, opts)
+		version = formatRevision(s.revision)
+	})
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, a, q.resource.shownList(deleted, metav1.ListMeta{ResourceVersion: version}, a, s.clock()))
+	return nil
+}
+
+func (s *Server) deleteSelected(r *resource, sel selection, opts *metav1.DeleteOptions) ([]object, error) {
+	s.expireEvents()
+	c := s.collections[r.stored().key()]
+	var deleted []object
+	for _, k := range slices.Clone(c.within(sel.namespace)) {
 		o := c.objects[k]
 		if o == nil || !sel.matches(o) {
-			continue
+			continue // nil: it went with another
 		}
-		last, _, err := s.delete(q.resource, o.GetNamespace(), o.GetName(), opts)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
+		last, _, err := s.delete(r, o.GetNamespace(), o.GetName(), opts)
+		if err != nil {
+			return deleted, err
 		}
-		if last != nil {
-			deleted = append(deleted, last)
-		}
+		deleted = append(deleted, last)
 	}
-	writeObject(w, http.StatusOK, a, q.resource.shownList(deleted, metav1.ListMeta{ResourceVersion: formatRevision(s.revision)}, a, s.clock()))
-	return nil
+	return deleted, nil
 }
 
 // readObject reads the body in the stored version, with the URL's namespace.

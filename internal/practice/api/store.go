@@ -230,6 +230,7 @@ func (s *Server) update(r *resource, o object, w write) (object, error) {
 		return nil, err
 	}
 	keepSystemFields(o, old)
+	o.SetResourceVersion(old.GetResourceVersion())
 	setDefaults(o)
 	isolate(st, o, old, w.subresource)
 	if !w.fieldsDone {
@@ -241,7 +242,6 @@ func (s *Server) update(r *resource, o object, w write) (object, error) {
 	}
 	// Nothing changed: the version stays and no watch hears of it. The times in managedFields alone are no change
 	// (apiserver: pkg/endpoints/handlers/fieldmanager/equality.go).
-	o.SetResourceVersion(old.GetResourceVersion())
 	fields := o.GetManagedFields()
 	o.SetManagedFields(old.GetManagedFields())
 	if equality.Semantic.DeepEqual(o, old) {

@@ -26,7 +26,7 @@ func invalid(r *resource, o object, errs field.ErrorList) error {
 }
 
 func mustSpecifyVersion() field.ErrorList {
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), "", "must be specified for an update")}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), uint64(0), "must be specified for an update")}
 }
 
 // validate checks a new object.
