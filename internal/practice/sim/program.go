@@ -32,8 +32,9 @@ type Program struct {
 	Log []LogLine
 }
 
-// LogLine is a line that a program writes some time after its start. $NODE and
-// $POD stand for the names.
+// LogLine is a line that a program writes some time after its start. $TIME stands
+// for the time that it is written at, $NODE and
+// $POD for the names.
 type LogLine struct {
 	After time.Duration
 	Text  string
@@ -106,8 +107,8 @@ func ImageMissing(image string) Program {
 
 // WritesCNI makes the node's network configuration good again some time after the
 // container's start: what a network agent does.
-func WritesCNI(after Span) Effect {
-	return Effect{At: Started, After: after, Do: (*Host).WriteCNI, Log: "[INFO] wrote /etc/cni/net.d/10-podnet.conflist"}
+func WritesCNI(after Span, log string) Effect {
+	return Effect{At: Started, After: after, Do: (*Host).WriteCNI, Log: log}
 }
 
 // BreaksCNI breaks the node's network configuration some time after the container

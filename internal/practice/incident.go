@@ -1,0 +1,55 @@
+package practice
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sahilm/fuzzy"
+
+	"github.com/rollcall-k8s/rollcall/internal/practice/sim"
+)
+
+// Incident is one that can be practised.
+type Incident struct {
+	Name  string // as on the command line
+	Title string
+	// Teaches is what one has learnt when it is solved.
+	Teaches string
+
+	programs map[string]sim.Program // by image, beyond those of the base cluster
+	build    func(*stage) error
+}
+
+// DefaultIncident is played when none is named.
+const DefaultIncident = "cni-cascade"
+
+// Incidents lists what can be practised, the first one first.
+func Incidents() []Incident {
+	return []Incident{cniCascade(), cniCascadeUnknown(), imageMissing(), deadNodesBlock()}
+}
+
+func find(name string) (Incident, error) {
+	var names []string
+	for _, i := range Incidents() {
+		if i.Name == name {
+			return i, nil
+		}
+		names = append(names, i.Name)
+	}
+	hint := ""
+	if close := nearest(name, names); close != "" {
+		hint = fmt.Sprintf("did you mean %s? ", close)
+	}
+	return Incident{}, fmt.Errorf("no practice incident is called %q: %sthere are %s", name, hint, strings.Join(names, ", "))
+}
+
+// nearest is the name that a misspelt one was meant to be, "" if none is close:
+// letters may be missing, or stand where they do not belong.
+func nearest(name string, names []string) string {
+	for given := name; len(given) >= 3; given = given[:len(given)-1] {
+		if found := fuzzy.Find(given, names); len(found) > 0 {
+			return found[0].Str
+		}
+	}
+	return ""
+}
