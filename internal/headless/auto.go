@@ -19,7 +19,7 @@ import (
 type Practice interface {
 	Now() time.Time
 	// Step lets the cluster live until that moment.
-	Step(to time.Time)
+	Step(to time.Time) error
 	// Settle waits until the picture has everything that happened up to now. It
 	// must be called after every Step.
 	Settle(ctx context.Context) (*cluster.Snapshot, error)
@@ -160,7 +160,9 @@ func firstError(errs ...error) error {
 
 // advance lets the cluster live for a moment and looks.
 func (a *Auto) advance(ctx context.Context) error {
-	a.Practice.Step(a.Practice.Now().Add(tick))
+	if err := a.Practice.Step(a.Practice.Now().Add(tick)); err != nil {
+		return err
+	}
 	s, err := a.Practice.Settle(ctx)
 	if err != nil {
 		return fmt.Errorf("practice cluster: %w", err)
