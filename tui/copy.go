@@ -44,5 +44,5 @@ func (m *Model) copied(c copiedMsg) {
 		return
 	}
 	why, _, _ := strings.Cut(string(report.Clean(c.err.Error())), ".")
-	m.say("sent to the terminal (OSC 52), if it takes that; no system clipboard: "+why, false)
+	m.say("sent to the terminal (OSC 52); system clipboard: "+why, false)
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -122,12 +124,29 @@ func (m *Model) set(st *incident.State) tea.Cmd {
 		m.lost = m.o.Clock.Now()
 		cmds = append(cmds, m.o.After(time.Second, secondMsg{}))
 	}
+	m.open()
 	cmds = append(cmds, m.ask(st.Dialog))
 	if m.awaiting && st.Progress != nil && (wording.Running(st.Progress) || old == nil || old.Progress == nil || old.Progress.Phase != st.Progress.Phase) {
 		m.awaiting = false
 		m.push(m.progress())
 	}
 	return tea.Batch(cmds...)
+}
+
+// open asks for the checklist that the operator named at the start, once the
+// workload is in the picture or its kind was read without it.
+func (m *Model) open() {
+	o := m.o.Open
+	if o == nil || connect.NoPicture(m.st) {
+		return
+	}
+	kind := report.Text(strings.ToLower(string(o.Workload.Kind)) + "s")
+	if m.st.Report.Workload(o.Workload) == nil && slices.Contains(m.st.Report.Waiting, kind) {
+		return
+	}
+	m.o.Open = nil
+	m.triage.Select(o.Workload)
+	m.o.Send(*o)
 }
 
 // ask opens, renews or closes the confirmation that the state asks for.

@@ -37,6 +37,8 @@ type Options struct {
 	NoAltScreen bool
 	// NoMouse leaves the mouse to the terminal, so that it selects text.
 	NoMouse bool
+	// Open is the workload whose checklist opens as soon as it can; nil stays on triage.
+	Open *incident.OpenWorkload
 	// NotesPath is where the notes are written by default, for the question.
 	NotesPath string
 }

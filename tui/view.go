@@ -115,11 +115,7 @@ func (m *Model) banner(w int) []string {
 	if m.page() == keymap.OnConnect || m.st.Link.Live {
 		return nil
 	}
-	since := m.st.Link.Since
-	if since.IsZero() {
-		since = m.st.Report.AsOf.Time
-	}
-	text := fmt.Sprintf("✗ API server not reachable for %s, showing %s; actions wait", wording.Duration(m.o.Clock.Now().Sub(m.lost)), wording.Clock(since))
+	text := fmt.Sprintf("✗ API server not reachable for %s, showing %s; actions wait", wording.Duration(m.o.Clock.Now().Sub(m.lost)), m.clockNow())
 	if why := string(m.st.Link.Why); why != "" && w > draw.Width(text)+20 {
 		text += " (" + why + ")"
 	}

@@ -57,7 +57,16 @@ func Middle(s string, w int) string {
 	}
 	head := (w - 1) / 2
 	tail := w - 1 - head
-	return ansi.Truncate(s, head, "") + Ellipsis + ansi.TruncateLeft(s, n-tail, "")
+	return ansi.Truncate(s, head, "") + Ellipsis + last(s, tail)
+}
+
+// last is the end of s in at most w cells; a wide character is never halved.
+func last(s string, w int) string {
+	for n := Width(s) - w; ; n++ {
+		if end := ansi.TruncateLeft(s, n, ""); Width(end) <= w {
+			return end
+		}
+	}
 }
 
 // Spread sets left and right on one line of w cells; left gives way.
@@ -154,7 +163,7 @@ func CutLeft(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	return Ellipsis + ansi.TruncateLeft(s, n-w+1, "")
+	return Ellipsis + last(s, w-1)
 }
 
 // Flow sets parts one after another in lines of at most w cells; a part is never torn.

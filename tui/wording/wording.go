@@ -265,3 +265,18 @@ func Worst(r *report.Report) *report.Workload {
 	}
 	return &r.Workloads[0]
 }
+
+// ActionShort names a kind of action in a few words.
+func ActionShort(k action.Kind) string {
+	switch k {
+	case action.Freeze:
+		return "freeze"
+	case action.Unfreeze:
+		return "let it roll again"
+	case action.RollBack:
+		return "roll back"
+	case action.DeletePod:
+		return "delete one Pod"
+	}
+	return string(k)
+}

@@ -5,9 +5,11 @@ package checklist
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 	"github.com/rollcall-k8s/rollcall/tui/component/pager"
 	"github.com/rollcall-k8s/rollcall/tui/draw"
@@ -232,6 +234,9 @@ func (p *Page) texts(st *runbook.StepView, w int, s *style.Styles) []string {
 			out = append(out, draw.Hang(look.Render(draw.Pad(x.label, 6)), string(x.text), min(w, 96), nil)...)
 		}
 	}
+	if fits := actions(st); fits != "" {
+		out = append(out, draw.Hang(s.Label.Render(draw.Pad("Act", 6)), fits+": "+s.Key.Render("a"), w, nil)...)
+	}
 	for i, c := range st.Commands {
 		if i < len(st.Says) && st.Says[i] != "" && !p.hide {
 			out = append(out, draw.Hang(s.Dim.Render("# "), string(st.Says[i]), w, s.Dim.Render)...)
@@ -239,6 +244,15 @@ func (p *Page) texts(st *runbook.StepView, w int, s *style.Styles) []string {
 		out = append(out, draw.Clip(draw.Hang(s.Dim.Render("$ "), string(c), w, s.Code.Render), mostCommand, w)...)
 	}
 	return out
+}
+
+// actions names the actions that fit a step.
+func actions(st *runbook.StepView) string {
+	var out []string
+	for _, a := range st.Actions {
+		out = append(out, wording.ActionShort(action.Kind(a)))
+	}
+	return strings.Join(out, ", ")
 }
 
 // VerdictOf is a workload's verdict in a few words, for the header, and how many

@@ -160,13 +160,18 @@ func reached(w *report.Workload) string {
 // cause is the verdict: how sure, what, and in a sentence why.
 func cause(r *report.Report, worst *report.Workload, s *style.Styles, w int) row {
 	v := r.Verdict
-	head := sure(v.Confidence, s)
+	head := ""
 	if worst != nil && v.Workload != "" {
-		head += " " + s.Strong.Render(strings.TrimSpace(string(worst.Name)+" "+wording.Revisions(worst.Rollout)))
+		head = s.Strong.Render(strings.TrimSpace(string(worst.Name)+" "+wording.Revisions(worst.Rollout))) + " "
 	}
-	head += " " + wording.Attribution(v.Attribution)
+	head += wording.Attribution(v.Attribution)
 	if v.RootCause != "" {
 		head += s.Dim.Render(" · " + string(v.RootCause))
+	}
+	if long := sure(v.Confidence, s) + " confidence: " + head; draw.Width(long) <= w {
+		head = long
+	} else {
+		head = sure(v.Confidence, s) + " " + head
 	}
 	lines := append([]string{draw.Fit(head, w)}, draw.Clip(draw.Wrap(string(v.Summary), w), 3, w)...)
 	if worst != nil && worst.Rollout.StartedAt != nil && v.Workload != "" {
@@ -280,7 +285,7 @@ func reach(r *report.Report, w *report.Workload) string {
 func clocks(r *report.Report, w *report.Workload) string {
 	var parts []string
 	if w != nil && w.Rollout.MayStillFall > 0 {
-		p := wording.Count(w.Rollout.MayStillFall, "fresh node") + " may still fall"
+		p := wording.Count(w.Rollout.MayStillFall, "fresh node") + " may fall"
 		if w.Rollout.FallUntil != nil {
 			p += " until " + wording.Clock(w.Rollout.FallUntil.Time)
 		}
