@@ -59,16 +59,14 @@ func (g *Guide) Current() string { return g.book.Steps[g.current].ID }
 // conclusion changed.
 func (g *Guide) Know(f Facts, at report.Time) []Event {
 	changes := g.facts.changes(f)
+	attributed := g.facts.Verdict.Attribution != f.Verdict.Attribution
 	g.facts = f
 	if len(changes) == 0 {
 		return nil
 	}
-	text := report.Text("")
-	for i, c := range changes {
-		if i > 0 {
-			text += "; "
-		}
-		text += report.Clean(c)
+	text := report.Clean(strings.Join(changes, "; "))
+	if attributed && f.Verdict.Summary != "" {
+		text += ". " + f.Verdict.Summary
 	}
 	return []Event{{Kind: VerdictChanged, Text: text, Facts: &f, At: moment(at)}}
 }
@@ -92,10 +90,16 @@ func (g *Guide) Observe(step string, r report.Result, at report.Time) []Event {
 		}
 	}
 	d := p.observed
-	text := report.Textf("%s %s", g.book.Steps[i].Title, stateName(d.State))
-	if p.kept != nil {
-		text = report.Textf("%s %s", g.book.Steps[i].Title, p.kept.changes(d))
+	news := stateName(d.State)
+	switch {
+	case p.kept != nil:
+		news = string(p.kept.changes(d))
+	case len(r.Lines) > 0:
+		news += ": " + string(r.Lines[0].Text)
+	case d.Reason != "":
+		news += ": " + string(d.Reason)
 	}
+	text := report.Textf("%s %s", g.book.Steps[i].Title, news)
 	p.kept, p.keptAt = &d, at
 	return []Event{{Kind: StepResult, Step: step, Text: text, Result: kept(r), Digest: &d, At: moment(at)}}
 }

@@ -92,6 +92,18 @@ func TestPreviousGoesTheWayBackThatWasCome(t *testing.T) {
 	}
 }
 
+func TestTheWayBackIsWalkedOnlyOnce(t *testing.T) {
+	t.Parallel()
+	g := newWalk(t)
+	g.Know(Facts{Unreachable: 1}, at(0))
+	g.Enter()
+	g.Next()
+	g.Next()
+	expectEvents(t, g.Previous(), "StepEntered second")
+	expectEvents(t, g.Previous(), "StepEntered first")
+	expectEvents(t, g.Previous())
+}
+
 func TestSkipNeedsNoAnswerAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	g := newWalk(t)
@@ -159,6 +171,22 @@ func TestTheJournalKeepsNewsOnly(t *testing.T) {
 	expectEvents(t, g.Observe("first", two, at(10)), "StepResult first") // ten seconds later
 	other := result(report.StepAnomaly, report.NodeUnreachable, report.NodePressure)
 	expectEvents(t, g.Observe("first", other, at(11)), "StepResult first") // another code: at once
+}
+
+func TestTheJournalTellsTheFirstLookInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		r    report.Result
+		want report.Text
+	}{
+		{report.Result{State: report.StepAnomaly, Lines: []report.Line{{Text: "11 of 15 fell"}, {Text: "more"}}}, "Which? anomaly: 11 of 15 fell"},
+		{report.Result{State: report.StepUnknown, Reason: "Forbidden"}, "Which? could not look: Forbidden"},
+		{report.Result{State: report.StepOK}, "Which? nothing wrong"},
+	} {
+		if e := newWalk(t).Observe("first", c.r, at(0)); len(e) != 1 || e[0].Text != c.want {
+			t.Errorf("got %+v", e)
+		}
+	}
 }
 
 func TestAJournalEntryStaysSmall(t *testing.T) {
@@ -233,6 +261,11 @@ func TestKnowTellsOfConclusionsNotOfCounts(t *testing.T) {
 	want := report.Text("verdict: none → RolloutBreaksNodes; confidence: none → medium; still spreading: no → yes; known-good revision: none → 6; nodes not Ready: no → yes; new: RolloutSpreading")
 	if e[0].Text != want {
 		t.Errorf("got  %s\nwant %s", e[0].Text, want)
+	}
+	told := newWalk(t)
+	f.Verdict.Summary = "2 of 2 fell."
+	if e := told.Know(f, at(0)); len(e) != 1 || e[0].Text != want+". 2 of 2 fell." {
+		t.Errorf("a new verdict is told with its summary: %s", e[0].Text)
 	}
 	f.NodesDown, f.NotYetReached = 7, 3
 	expectEvents(t, g.Know(f, at(1)))
