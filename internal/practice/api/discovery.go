@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -24,7 +23,7 @@ func (s *Server) SetVersion(gitVersion string) {
 // serveMeta answers requests for no resource.
 func (s *Server) serveMeta(w http.ResponseWriter, req *http.Request, q *request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
-		writeError(w, req, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, q.verb, schema.GroupResource{}, "", "", 0, false))
+		writeError(w, req, errMethod(q))
 		return
 	}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")

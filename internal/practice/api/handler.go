@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Handler speaks the Kubernetes REST protocol.
@@ -63,7 +64,7 @@ func (s *Server) serveResource(w http.ResponseWriter, req *http.Request, q *requ
 			return errNoSuchPath(q)
 		}
 		if !slices.Contains([]string{"get", "update", "patch"}, q.verb) {
-			return apierrors.NewMethodNotSupported(r.key(), q.verb)
+			return errMethod(q)
 		}
 	default:
 		return s.servePodSubresource(w, req, q)
@@ -77,17 +78,17 @@ func (s *Server) serveResource(w http.ResponseWriter, req *http.Request, q *requ
 		return s.serveWatch(w, req, q)
 	case "create":
 		if q.name != "" {
-			return apierrors.NewMethodNotSupported(r.key(), q.verb)
+			return errMethod(q)
 		}
 		return s.serveCreate(w, req, q)
 	case "update":
 		if q.name == "" {
-			return apierrors.NewMethodNotSupported(r.key(), q.verb)
+			return errMethod(q)
 		}
 		return s.serveUpdate(w, req, q)
 	case "patch":
 		if q.name == "" {
-			return apierrors.NewMethodNotSupported(r.key(), q.verb)
+			return errMethod(q)
 		}
 		return s.servePatch(w, req, q)
 	case "delete":
@@ -95,7 +96,7 @@ func (s *Server) serveResource(w http.ResponseWriter, req *http.Request, q *requ
 	case "deletecollection":
 		return s.serveDeleteCollection(w, req, q)
 	default:
-		return apierrors.NewMethodNotSupported(r.key(), q.verb)
+		return errMethod(q)
 	}
 }
 
@@ -105,4 +106,9 @@ func errNoSuchPath(q *request) error {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource",
 		Details: &metav1.StatusDetails{Group: q.gvr.Group, Kind: q.gvr.Resource, Name: q.name}}}
+}
+
+// errMethod is the answer to a method that the path does not take.
+func errMethod(q *request) error {
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, q.verb, schema.GroupResource{}, "", "", 0, false)
 }

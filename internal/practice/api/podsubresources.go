@@ -37,7 +37,7 @@ func (s *Server) servePodSubresource(w http.ResponseWriter, req *http.Request, q
 	case q.subresource == "eviction" && q.verb == "create":
 		return s.serveEviction(w, req, q)
 	default:
-		return apierrors.NewMethodNotSupported(q.resource.key(), q.verb)
+		return errMethod(q)
 	}
 }
 

@@ -34,7 +34,7 @@ func reviewFor(q *request) *review {
 
 func (s *Server) serveReview(w http.ResponseWriter, req *http.Request, q *request, r *review) error {
 	if q.verb != "create" {
-		return apierrors.NewMethodNotSupported(r.gvr.GroupResource(), q.verb)
+		return errMethod(q)
 	}
 	a, err := negotiate(req, false)
 	if err != nil {
