@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -181,10 +180,20 @@ func findBase(dir, name string) (string, error) {
 	if !baseName.MatchString(name) {
 		return "", fmt.Errorf("the base %q is not a plain name", name)
 	}
-	for d, last := dir, ""; d != last && !strings.HasSuffix(d, ".."+string(filepath.Separator)+".."); d, last = filepath.Dir(d), d {
+	if dir == "" {
+		return "", errors.New("a base is looked for beside a case's file: neither standard input nor an archive has a place")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for d := dir; ; d = filepath.Dir(d) {
 		p := filepath.Join(d, "bases", name+".yaml")
 		if _, err := os.Stat(p); err == nil {
 			return p, nil
+		}
+		if d == filepath.Dir(d) {
+			break
 		}
 	}
 	return "", fmt.Errorf("there is no base %q: bases/%s.yaml was looked for in %s and above", name, name, dir)

@@ -54,29 +54,37 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// kindOf is the kind of a JSON object, "" where it has none.
-func kindOf(raw []byte) string {
-	var t typeMeta
-	if raw == nil || json.Unmarshal(raw, &t) != nil {
-		return ""
-	}
-	return t.Kind
+// head is what is looked at before an object is decoded.
+type head struct {
+	typeMeta
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Items         []json.RawMessage `json:"items"`
+	Message       string            `json:"message"` // of a Status
+	ServerVersion *struct {
+		GitVersion string `json:"gitVersion"`
+	} `json:"serverVersion"`
+
+	object bool // it is a mapping at all
+}
+
+// peek reads the head of a JSON value. A field of the wrong type is no error here:
+// decoding the object finds it and says what is wrong.
+func peek(raw []byte) *head {
+	var h head
+	err := json.Unmarshal(raw, &h)
+	h.object = len(raw) > 0 && raw[0] == '{' && (err == nil || isMistyped(err))
+	return &h
 }
 
 // document decides what becomes of one object.
 func (l *loader) document(s *stream, d document) {
-	var t struct {
-		typeMeta
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Items         []json.RawMessage `json:"items"`
-		Message       string            `json:"message"` // of a Status
-		ServerVersion *struct {
-			GitVersion string `json:"gitVersion"`
-		} `json:"serverVersion"`
+	t := d.head
+	if t == nil {
+		t = peek(d.raw)
 	}
-	if err := json.Unmarshal(d.raw, &t); err != nil && (!isMistyped(err) || d.raw[0] != '{') {
+	if !t.object {
 		l.problem(d.file, d.line, "is not a Kubernetes object: it is no mapping with a kind")
 		return
 	}

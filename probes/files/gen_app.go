@@ -155,6 +155,9 @@ func (w *world) appPods(a *App, sets []*appsv1.ReplicaSet, revs []revision) erro
 		if err != nil {
 			return err
 		}
+		if made+count > most {
+			return fmt.Errorf("%d Pods are too many", made+count)
+		}
 		for n := range count {
 			t, err := w.timesOf(&r, revs[i], n)
 			if err != nil {

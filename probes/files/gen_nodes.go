@@ -35,7 +35,13 @@ type NodePool struct {
 	CSIDrivers []string          `json:"csiDrivers"`
 }
 
+// most bounds what one generator makes: Kubernetes is supported to 5,000 nodes.
+const most = 20000
+
 func (w *world) pool(p NodePool) error {
+	if p.Count > most || len(w.nodes)+p.Count > most {
+		return fmt.Errorf("NodePool %s: %d nodes are too many", p.Prefix, p.Count)
+	}
 	created, err := w.c.when(p.CreatedAt)
 	if err != nil {
 		return fmt.Errorf("NodePool %s: createdAt: %w", p.Prefix, err)

@@ -23,7 +23,7 @@ type RevisionSpec struct {
 // PodRule says how some Pods of a generated workload differ from healthy ones of
 // its newest revision. Of several rules that mean a Pod, each sets what it names.
 type PodRule struct {
-	On       []string `json:"nodes"`       // nodes, with * and ?; of a Daemon; default all
+	On       []string `json:"nodes"`    // nodes, with * and ?; of a Daemon; default all
 	Count    int      `json:"count"`    // replicas, of an App: those that no earlier rule took; default all
 	Revision int64    `json:"revision"` // default the newest
 	Deleted  string   `json:"deleted"`  // when the Pod before it was told to go: events, where not expired

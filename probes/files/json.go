@@ -162,8 +162,8 @@ func (j *jsonReader) items() error {
 			j.list.indent = string(raw[i+1 : len(raw)-1])
 		}
 		line := j.t.line(j.dec.InputOffset()) - bytes.Count(raw, []byte("\n"))
-		d := document{file: j.s.file, dir: j.s.dir, line: line, raw: raw}
-		if j.list.open && kindOf(raw) == "" {
+		d := document{file: j.s.file, dir: j.s.dir, line: line, raw: raw, head: peek(raw)}
+		if j.list.open && d.head.Kind == "" {
 			d.raw = bytes.Clone(raw)
 			j.list.bare = append(j.list.bare, d)
 			continue

@@ -27,6 +27,7 @@ type document struct {
 	line      int
 	raw       []byte
 	list      string // kind of the list that it stood in, "" for none
+	head      *head  // where it was looked at already
 }
 
 // documents splits text into objects and keeps them.
@@ -185,8 +186,8 @@ func (d *yamlDocument) flushItem() {
 	d.hold = d.hold[:0]
 	if len(d.item.text) > 0 {
 		if raw, ok := d.s.toJSON(d.item); ok {
-			item := document{file: d.s.file, dir: d.s.dir, line: d.item.line, raw: raw}
-			if kindOf(raw) == "" {
+			item := document{file: d.s.file, dir: d.s.dir, line: d.item.line, raw: raw, head: peek(raw)}
+			if item.head.Kind == "" {
 				d.bare = append(d.bare, item)
 			} else {
 				d.hold = append(d.hold, item)
@@ -215,7 +216,7 @@ func (d *yamlDocument) end(last bool) {
 		}
 		return
 	}
-	kind := kindOf(head)
+	kind := peek(head).Kind
 	if last && !whole && kind == "" {
 		// kubectl writes a list's kind after its items.
 		for _, h := range d.hold {
