@@ -119,21 +119,25 @@ func (c *Chart) Row(i, w int, k Looks) string {
 		return ""
 	}
 	l := c.Lanes[i]
+	var states [Empty + 1]lipgloss.Style
+	for st := range states {
+		states[st] = k.State(State(st))
+	}
 	cells := make([]rune, w)
-	looks := make([]lipgloss.Style, w)
+	looks := make([]*lipgloss.Style, w)
 	taken := make([]bool, w)
 	for x := range cells {
 		st := l.state(c.At(x, w))
-		cells[x], looks[x] = st.Char(), k.State(st)
+		cells[x], looks[x] = st.Char(), &states[st]
 	}
 	for _, t := range c.Lines {
 		if x := c.Column(t, w); x >= 0 && x < w {
-			cells[x], looks[x] = Line, k.Line
+			cells[x], looks[x] = Line, &k.Line
 		}
 	}
 	if !c.Cursor.IsZero() {
 		if x := min(c.Column(c.Cursor, w), w-1); x >= 0 {
-			cells[x], looks[x] = Cursor, k.Cursor
+			cells[x], looks[x] = Cursor, &k.Cursor
 		}
 	}
 	marks := slices.Clone(l.Marks)
@@ -143,7 +147,7 @@ func (c *Chart) Row(i, w int, k Looks) string {
 		if !m.Until.IsZero() {
 			for y := max(0, x+1); y < min(w, c.Column(m.Until, w)); y++ {
 				if !taken[y] {
-					cells[y], looks[y] = Uncertain, k.Mark
+					cells[y], looks[y] = Uncertain, &k.Mark
 				}
 			}
 		}
@@ -154,7 +158,7 @@ func (c *Chart) Row(i, w int, k Looks) string {
 		if x < 0 || x >= w || taken[x] {
 			continue
 		}
-		cells[x], looks[x], taken[x] = m.Glyph, k.Mark, true
+		cells[x], looks[x], taken[x] = m.Glyph, &k.Mark, true
 	}
 	return paint(cells, looks)
 }
@@ -181,11 +185,11 @@ func (l *Lane) Under(t time.Time) State {
 }
 
 // paint joins cells, dressing each run of one character and look at once.
-func paint(cells []rune, looks []lipgloss.Style) string {
+func paint(cells []rune, looks []*lipgloss.Style) string {
 	var b strings.Builder
 	for i := 0; i < len(cells); {
 		j := i + 1
-		for j < len(cells) && cells[j] == cells[i] {
+		for j < len(cells) && cells[j] == cells[i] && looks[j] == looks[i] {
 			j++
 		}
 		b.WriteString(looks[i].Render(string(cells[i:j])))

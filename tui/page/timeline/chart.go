@@ -136,19 +136,20 @@ func Looks(s *style.Styles) lanes.Looks {
 func Legend(t *report.Timeline, s *style.Styles, short bool, w int) []string {
 	k := Looks(s)
 	seen := map[report.MarkKind]bool{}
-	span := false
 	there := map[lanes.State]bool{}
+	span := false
 	for _, l := range t.Lanes {
+		there[first(l.Class, l.Marks)] = true
 		for _, m := range l.Marks {
 			seen[m.Kind] = true
 			span = span || m.Until != nil && glyph(m.Kind) != 0
 		}
-		x := lane(l, t.From.Time, t.To.Time)
-		for _, sp := range x.Spans {
-			there[sp.State] = true
-		}
-		there[lanes.Empty] = there[lanes.Empty] || len(x.Gaps) > 0
 	}
+	there[lanes.Good] = there[lanes.Good] || seen[report.MarkNodeReady]
+	there[lanes.Failing] = seen[report.MarkNodeFailing]
+	there[lanes.Bad] = there[lanes.Bad] || seen[report.MarkNodeNotReady]
+	there[lanes.Silent] = seen[report.MarkNodeUnknown]
+	there[lanes.Empty] = seen[report.MarkPodDeleted]
 	var parts []string
 	for _, st := range states {
 		if there[st.state] && !(short && st.state == lanes.Empty) {

@@ -21,6 +21,7 @@ type Page struct {
 	Workload report.WorkloadKey
 	t        *report.Timeline
 	lanes    []report.Lane // after the filter
+	chart    *lanes.Chart  // of them
 	list     list.List
 	fell     bool // only nodes that fell
 	cursor   time.Time
@@ -70,6 +71,7 @@ func (p *Page) refilter(node report.Text) {
 		}
 		p.lanes = append(p.lanes, l)
 	}
+	p.chart = Chart(&report.Timeline{From: p.t.From, To: p.t.To, Lanes: p.lanes, Lines: p.t.Lines})
 }
 
 func fell(l report.Lane) bool {
@@ -176,7 +178,7 @@ func (p *Page) zoom(by float64) {
 // View is the body of the page: exactly h lines of at most w cells.
 func (p *Page) View(w, h int, s *style.Styles) []string {
 	from, to := p.window()
-	c := Chart(&report.Timeline{From: p.t.From, To: p.t.To, Lanes: p.lanes, Lines: p.t.Lines})
+	c := *p.chart
 	c.From, c.To, c.Cursor = from, to, p.cursor
 	shown := "all nodes"
 	if p.fell {
@@ -272,10 +274,8 @@ func Inline(t *report.Timeline, w, h int, s *style.Styles) []string {
 	if t == nil || len(t.Lanes) == 0 || h < 3 || w < 40 || !t.To.After(t.From.Time) {
 		return nil
 	}
-	c := Chart(t)
 	label := LabelWidth(t.Lanes, w)
 	cols := w - label - 2
-	lines := []string{strings.Repeat(" ", label+1) + c.Axis(cols, Looks(s))}
 	legend := Legend(t, s, false, w-label-2)
 	if h < 12 || len(legend) > 2 {
 		legend = draw.Clip(Legend(t, s, true, w-label-2), 2, w)
@@ -285,6 +285,8 @@ func Inline(t *report.Timeline, w, h int, s *style.Styles) []string {
 	if n > room {
 		n = room - 1
 	}
+	c := Chart(&report.Timeline{From: t.From, To: t.To, Lanes: t.Lanes[:max(0, n)], Lines: t.Lines})
+	lines := []string{strings.Repeat(" ", label+1) + c.Axis(cols, Looks(s))}
 	for i := range max(0, n) {
 		lines = append(lines, draw.Pad(draw.Middle(string(t.Lanes[i].Node), label), label)+" "+c.Row(i, cols, Looks(s)))
 	}
