@@ -62,6 +62,7 @@ var ErrNotMastered = errors.New("the incident was not mastered")
 // How long --auto waits, in virtual time.
 const (
 	tick       = time.Second
+	slowTick   = 5 * time.Second  // while a proof runs: shorter than a kubelet's status period
 	begin      = 4                // nodes down before it looks
 	untilBegin = 30 * time.Minute // for those nodes, or a verdict without them
 	untilSure  = 10 * time.Minute // for a verdict of at least medium after that
@@ -160,7 +161,11 @@ func firstError(errs ...error) error {
 
 // advance lets the cluster live for a moment and looks.
 func (a *Auto) advance(ctx context.Context) error {
-	if err := a.Practice.Step(a.Practice.Now().Add(tick)); err != nil {
+	d := tick
+	if a.proving() {
+		d = slowTick
+	}
+	if err := a.Practice.Step(a.Practice.Now().Add(d)); err != nil {
 		return err
 	}
 	s, err := a.Practice.Settle(ctx)
@@ -170,6 +175,14 @@ func (a *Auto) advance(ctx context.Context) error {
 	a.snap = s
 	a.state = a.Loop.Observe(s)
 	return nil
+}
+
+// proving tells whether nothing is awaited but the end of a proof.
+func (a *Auto) proving() bool {
+	if a.state == nil || a.state.Progress == nil || a.state.Progress.Phase != incident.Holding && a.state.Progress.Phase != incident.Verified {
+		return false
+	}
+	return a.state.Progress.Phase == incident.Holding || a.state.Recovery != nil && a.state.Recovery.Phase == incident.Holding
 }
 
 // until advances until the condition holds, or the time is up; then it is false.

@@ -83,16 +83,25 @@ func (a *Auto) act(ctx context.Context, r action.Request, until incident.Phase) 
 	a.line(0, "%s UTC  confirmed: %s", a.clock(), d.Preview.Title)
 	ok, err := a.until(ctx, untilHolds, func() bool {
 		p := a.state.Progress
-		return p.Phase == until || p.Phase == incident.Verified || p.Phase == incident.Failed
+		return p.Phase == until || p.Phase == incident.Verified || p.Phase == incident.Failed || r.Kind == action.DeletePod && a.lost(d.Preview.Node)
 	})
 	if err != nil {
 		return err
 	}
 	a.progress(a.clock(), *a.state.Progress)
-	if !ok || a.state.Progress.Phase == incident.Failed {
+	switch phase := a.state.Progress.Phase; {
+	case !ok:
 		return fmt.Errorf("%s: does not hold after %s", d.Preview.Title, untilHolds)
+	case phase != until && phase != incident.Verified:
+		return fmt.Errorf("%s: does not hold", d.Preview.Title)
 	}
 	return nil
+}
+
+// lost tells whether the API no longer reaches the node.
+func (a *Auto) lost(node string) bool {
+	n := a.snap.Node(node)
+	return n == nil || cluster.NodeReadiness(n) == corev1.ConditionUnknown
 }
 
 // replacePods deletes the Pods that the roll back left outdated, on nodes that the
@@ -107,14 +116,21 @@ func (a *Auto) replacePods(ctx context.Context, key report.WorkloadKey, rec repo
 			return nil
 		}
 		tried[pod.Name] = true
-		if err := a.act(ctx, action.Request{Kind: action.DeletePod, Workload: key, Pod: pod.Name}, until); err != nil {
+		err := a.act(ctx, action.Request{Kind: action.DeletePod, Workload: key, Pod: pod.Name}, until)
+		switch {
+		case err == nil:
+			until = incident.Holding
+		case ctx.Err() == nil && a.lost(pod.Spec.NodeName):
+			a.line(1, "%s %s is lost: its Pod was not replaced in time; on with the next", mark(report.StepNotice), pod.Spec.NodeName)
+		default:
 			return err
 		}
-		until = incident.Holding
 	}
 }
 
-// nextOutdated is the next Pod to replace: those on broken nodes come first.
+// nextOutdated is the next Pod to replace. Broken nodes come first. The very first
+// is no control-plane node, for it may go wrong; once it went well, those with a
+// control plane come before the others.
 func (a *Auto) nextOutdated(key report.WorkloadKey, broken []report.Text, tried map[string]bool) *corev1.Pod {
 	ds := a.daemonSet(key)
 	if ds == nil || ds.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
@@ -125,17 +141,22 @@ func (a *Auto) nextOutdated(key report.WorkloadKey, broken []report.Text, tried 
 		hash = r.Labels[cluster.RevisionHash]
 	}
 	var found *corev1.Pod
+	best := -1
 	for _, p := range a.snap.PodsOf(ds.UID) {
 		n := a.snap.Node(cluster.TargetNode(p))
-		if n == nil || cluster.NodeReadiness(n) == corev1.ConditionUnknown || p.DeletionTimestamp != nil || tried[p.Name] || cluster.Updated(ds, hash, p) {
+		if n == nil || a.lost(n.Name) || p.DeletionTimestamp != nil || tried[p.Name] || cluster.Updated(ds, hash, p) {
 			continue
 		}
-		onBroken := slices.Contains(broken, report.Clean(n.Name))
-		if onBroken {
-			return p
+		rank := 0
+		if slices.Contains(broken, report.Clean(n.Name)) {
+			rank += 2
 		}
-		if found == nil {
-			found = p
+		_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
+		if controlPlane == (len(tried) > 0) {
+			rank++
+		}
+		if rank > best {
+			found, best = p, rank
 		}
 	}
 	return found

@@ -104,9 +104,12 @@ func (p *printer) dialog(d action.Preview) {
 	}
 	for _, t := range d.Prediction.Summary {
 		p.line(1, "%s", t)
-	}
-	for _, t := range d.Prediction.OutOfReach {
-		p.line(2, "%s", t)
+		if strings.HasPrefix(string(t), "CANNOT") {
+			p.texts(2, d.Prediction.OutOfReach)
+		}
+		if strings.HasPrefix(string(t), "LOSES") {
+			p.texts(2, d.Prediction.NeverBack)
+		}
 	}
 	for _, t := range d.Prediction.Unknown {
 		p.line(1, "? %s", t)
@@ -136,13 +139,27 @@ func (p *printer) progress(at string, g incident.Progress) {
 	}
 }
 
-// left prints what is still changed by hand.
+func (p *printer) texts(indent int, texts []report.Text) {
+	for _, t := range texts {
+		p.line(indent, "%s", t)
+	}
+}
+
+// left prints the nodes that nothing here mends, and what is still changed by hand.
 func (p *printer) left(s *incident.State) {
-	if len(s.Left) == 0 {
+	left := s.Left
+	if s.Recovery != nil {
+		for _, l := range s.Recovery.Lines {
+			if l.State == report.StepNotice {
+				left = append([]report.Text{l.Text}, left...)
+			}
+		}
+	}
+	if len(left) == 0 {
 		return
 	}
-	p.heading("Left as it is")
-	for _, t := range s.Left {
+	p.heading("Left by hand")
+	for _, t := range left {
 		p.line(1, "! %s", t)
 	}
 }

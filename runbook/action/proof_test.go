@@ -145,6 +145,20 @@ func TestRecoveryCountsEveryNodeInReachAndListsTheOthers(t *testing.T) {
 	}
 }
 
+func TestRecoveryExcusesNodesThatTheBadRevisionTookInTheMeantime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(4)
+	w.tolerateAll()
+	w.on("node-01", 1) // still the bad one, and not fallen yet
+	r := Recover(agent, w.snapshot(), nil, nodeGrace)
+	run(t, w, func() Proof { return r.Observe(w.snapshot()) }, []step{
+		{says: "node-01: agent-node-01-r1 is of another revision"},
+		{after: time.Second, do: func(w *world) { w.setReady("node-01", corev1.ConditionUnknown) }, holds: true,
+			says: "node-01 is out of reach: it was lost before its Pod was replaced: listed, not counted"},
+		{after: 100 * time.Second, holds: true, done: true},
+	})
+}
+
 // A node that DESIRED no longer counts, because it is tainted, is still one that
 // must come back.
 func TestRecoveryCountsNodesThatDesiredForgets(t *testing.T) {

@@ -2,10 +2,10 @@ package action
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-
-	"time"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -15,8 +15,9 @@ import (
 // not only those that DESIRED counts, Ready for two grace periods with one Pod of
 // the present template's revision, no not-ready or unreachable taint, a fresh
 // Lease where it is read. Nodes that were out of reach or broken from before when
-// the proof began are listed while they stay so, and not counted; a node that is
-// lost later counts.
+// the proof began are listed while they stay so, and not counted. So are nodes
+// that are lost later with their old Pod: the bad revision took them before they
+// were reached. A node that is lost with its new Pod counts.
 type Recovery struct {
 	Workload report.WorkloadKey
 	excused  map[string]report.Text // node, why
@@ -30,9 +31,12 @@ func Recover(k report.WorkloadKey, s *cluster.Snapshot, before []report.Text, gr
 	r := &Recovery{Workload: k, excused: map[string]report.Text{}, astray: map[string]bool{}}
 	r.need = 2 * grace
 	for _, n := range s.Nodes {
+		wasBroken := slices.Contains(before, report.Clean(n.Name))
 		switch {
 		case cluster.NodeReady(n):
-		case slices.Contains(before, report.Clean(n.Name)):
+		case wasBroken && !reachable(n):
+			r.excused[n.Name] = "is out of reach, and was broken before the rollout"
+		case wasBroken:
 			r.excused[n.Name] = "was broken before the rollout"
 		case !reachable(n):
 			r.excused[n.Name] = "is out of reach: the API cannot act on it"
@@ -74,6 +78,9 @@ func (r *Recovery) lines(s *cluster.Snapshot) []report.Line {
 		if !cluster.InPool(n, &ds.Spec.Template) {
 			continue
 		}
+		if _, ok := r.excused[n.Name]; !ok && !reachable(n) && lostWithOldPod(s, ds, n.Name, updated) {
+			r.excused[n.Name] = "is out of reach: it was lost before its Pod was replaced"
+		}
 		if _, ok := r.excused[n.Name]; ok && !cluster.NodeReady(n) {
 			continue
 		}
@@ -112,6 +119,21 @@ func (r *Recovery) lines(s *cluster.Snapshot) []report.Line {
 		lines = append(lines, report.Line{State: report.StepNotice, Text: report.Textf("%s: listed, not counted", t)})
 	}
 	return lines
+}
+
+// lostWithOldPod tells whether the node has Pods of the DaemonSet, all of them of
+// another revision than the present one.
+func lostWithOldPod(s *cluster.Snapshot, ds *appsv1.DaemonSet, node string, updated func(*corev1.Pod) bool) bool {
+	old := false
+	for _, p := range s.PodsOf(ds.UID) {
+		if cluster.TargetNode(p) == node && !cluster.PodTerminal(p) {
+			if updated(p) {
+				return false
+			}
+			old = true
+		}
+	}
+	return old
 }
 
 // astray are the nodes that have a Pod of the DaemonSet and are not meant for it.

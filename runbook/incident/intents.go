@@ -55,9 +55,11 @@ func (l *Loop) writeNotes(path string) *job {
 		path string
 		err  error
 	}
+	// The job runs beside the loop, so it gets what it needs now.
+	st, worst := l.State(), l.worst
 	return &job{
 		work: func(context.Context) any {
-			p, err := l.cfg.WriteNotes(path)
+			p, err := l.cfg.WriteNotes(path, st, worst)
 			return written{p, err}
 		},
 		finish: func(r any) *job {

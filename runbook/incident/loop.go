@@ -21,10 +21,14 @@ type Config struct {
 	Journal  Journal    // nil keeps none
 	Books    []*runbook.Book
 	Identity Identity
+	// Identify is asked for the identity of every state, where it is only known once
+	// the source has connected; nil: Identity holds.
+	Identify func() Identity
 	Options  probes.Options
-	// WriteNotes renders the incident notes and says where it put them; path ""
-	// asks for the default place.
-	WriteNotes func(path string) (written string, err error)
+	// WriteNotes renders the incident notes of a state and says where it put them;
+	// path "" asks for the default place. worst is the report at the incident's
+	// height, nil without one. It is called away from the loop.
+	WriteNotes func(path string, st *State, worst *report.Report) (written string, err error)
 	// Want tells the source that somebody looks at a workload; may be nil.
 	Want func(report.WorkloadKey)
 	// Retry has a source that runs try again at once; may be nil.
@@ -64,6 +68,7 @@ type Loop struct {
 	mended   *report.WorkloadKey // by an earlier session: its recovery is to be proved anew
 
 	verdict verdictMark
+	worst   *report.Report // at the incident's height
 	said    *Said
 	trouble report.Text // what the journal cannot keep
 	dead    report.Text // why the source ended
@@ -98,6 +103,7 @@ func (l *Loop) Observe(s *cluster.Snapshot) *State {
 	l.diag.Report.GeneratedAt = report.Time{Time: l.cfg.Clock.Now().UTC()}
 	l.noteLink()
 	l.noteVerdict()
+	l.noteWorst()
 	l.startOver()
 	l.look()
 	l.prove()
@@ -120,11 +126,48 @@ func (l *Loop) Report() *report.Report {
 	return l.diag.Report
 }
 
+// noteWorst keeps the report at the incident's height: nodes that a rollout broke
+// weigh most, then how many there are.
+func (l *Loop) noteWorst() {
+	weigh := func(r *report.Report) (int, int) {
+		w := 0
+		switch r.Verdict.Attribution {
+		case report.Healthy, report.WaitingForOperator:
+		case report.RolloutBreaksNodes:
+			w = 2
+		default:
+			w = 1
+		}
+		return w, r.Nodes.NotReady + r.Nodes.Unknown
+	}
+	r := l.diag.Report
+	w, down := weigh(r)
+	if w == 0 {
+		return
+	}
+	if l.worst != nil {
+		if v, d := weigh(l.worst); v > w || v == w && d >= down {
+			return
+		}
+	}
+	l.worst = r
+}
+
+// Worst is the report at the incident's height, nil while there was none.
+func (l *Loop) Worst() *report.Report { return l.worst }
+
+func (l *Loop) identity() Identity {
+	if l.cfg.Identify != nil {
+		return l.cfg.Identify()
+	}
+	return l.cfg.Identity
+}
+
 // State is what a screen shows now.
 func (l *Loop) State() *State {
 	l.seq++
 	st := &State{
-		Seq: l.seq, Report: l.Report(), Said: l.said, Link: l.link(), Identity: l.cfg.Identity,
+		Seq: l.seq, Report: l.Report(), Said: l.said, Link: l.link(), Identity: l.identity(),
 		Done: l.done[:len(l.done):len(l.done)], Notes: l.notes, Left: l.left(),
 	}
 	if l.cfg.Journal != nil {

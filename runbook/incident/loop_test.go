@@ -347,7 +347,7 @@ func TestNotesAreWrittenAndTheirFailureSaid(t *testing.T) {
 	t.Parallel()
 	x := newTester(t)
 	x.after(0)
-	x.loop.cfg.WriteNotes = func(path string) (string, error) {
+	x.loop.cfg.WriteNotes = func(path string, _ *State, _ *report.Report) (string, error) {
 		if path == "/full/x.md" {
 			return "", errors.New("disk full")
 		}
