@@ -1,10 +1,27 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rollcall-k8s/rollcall/internal/headless"
+	"github.com/rollcall-k8s/rollcall/internal/kube"
+	"github.com/rollcall-k8s/rollcall/internal/practice"
+	"github.com/rollcall-k8s/rollcall/internal/watch"
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
+
+// practiceSpeed is how much faster than the wall clock an incident unfolds on the
+// screen.
+const practiceSpeed = 10
 
 // practiceOptions are those of a practice incident.
 type practiceOptions struct {
@@ -13,23 +30,200 @@ type practiceOptions struct {
 	auto     bool
 	seed     int64
 	output   string
+	screen   screenOptions
 }
 
 func (a *app) practiceCommand() *cobra.Command {
 	o := &practiceOptions{app: a}
+	var names []string
+	var list strings.Builder
+	for _, i := range practice.Incidents() {
+		names = append(names, i.Name)
+		fmt.Fprintf(&list, "  %-22s %s\n", i.Name, i.Title)
+	}
 	cmd := &cobra.Command{
-		Use:   "practice [INCIDENT]",
-		Short: "Practise an incident on a simulated cluster; nothing else is needed",
+		Use:       "practice [INCIDENT]",
+		Short:     "Practise an incident on a simulated cluster; nothing else is needed",
+		Long:      "Practise an incident on a simulated cluster that this program carries with it.\n\nIncidents:\n" + strings.TrimRight(list.String(), "\n"),
+		ValidArgs: names,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("one incident at a time, but %q was given too", args[1])
 			}
 			return nil
 		},
-		RunE: func(*cobra.Command, []string) error { return errors.New("practice is not built into this program") },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.incident = practice.DefaultIncident
+			if len(args) == 1 {
+				o.incident = args[0]
+			}
+			return o.run(cmd.Context())
+		},
 	}
 	cmd.Flags().BoolVar(&o.auto, "auto", false, "Play the incident through without a terminal: diagnose, fix, prove, print the notes")
 	cmd.Flags().Int64Var(&o.seed, "seed", 1, "Choose names, nodes and times; the same seed plays the same incident")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "With --auto: text, or json for the report as it stood before the first action")
+	o.screen.flags(cmd.Flags())
+	fixed(cmd, "output", []string{"text", "json"})
 	return cmd
+}
+
+func (o *practiceOptions) run(ctx context.Context) error {
+	if o.output != "text" && o.output != "json" {
+		return usagef("unknown output format %q: practice knows text and json", o.output)
+	}
+	lab, err := practice.Start(o.incident, o.seed)
+	if err != nil {
+		return usageError{err}
+	}
+	defer lab.Close()
+	if o.auto {
+		return o.play(ctx, lab)
+	}
+	if !o.interactive() {
+		fmt.Fprintln(o.errOut, "no terminal: playing the incident by itself, as with --auto")
+		return o.play(ctx, lab)
+	}
+	return o.show(ctx, lab)
+}
+
+// connection reaches the practice cluster; wall is the clock that the API server's
+// own is estimated from.
+func (o *practiceOptions) connection(lab *practice.Cluster, wall func() time.Time) (*kube.Connection, error) {
+	conn, err := kube.New(lab.Config(), kube.Options{Version: version, Logger: o.logger, Wall: wall, ReadOnly: o.kube.ReadOnly, ReadOnlyWhy: "--read-only"})
+	if err != nil {
+		return nil, err
+	}
+	conn.Context = "practice"
+	return conn, nil
+}
+
+func (o *practiceOptions) identity(ctx context.Context, conn *kube.Connection) incident.Identity {
+	id := identify(ctx, conn)
+	id.Practice, id.Incident = true, report.Clean(o.incident)
+	return id
+}
+
+// lessons are what the incidents teach, in the words of a report.
+var lessons = map[string]headless.Lesson{
+	"cni-cascade":         {Attribution: report.RolloutBreaksNodes, Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}},
+	"cni-cascade-unknown": {Attribution: report.RolloutBreaksNodes, Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}},
+	"image-missing":       {Attribution: report.RolloutBreaksPods},
+	"dead-nodes-block":    {Attribution: report.NodesBlockRollout},
+}
+
+// play runs the incident to its end on the virtual clock.
+func (o *practiceOptions) play(ctx context.Context, lab *practice.Cluster) error {
+	conn, err := o.connection(lab, lab.Now)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Prime(ctx); err != nil {
+		return err
+	}
+	source := watch.New(watch.Config{Conn: conn, Type: "practice", NodeGrace: o.nodeGrace, Now: lab.Now, Logger: o.logger})
+	defer source.Close()
+	c := &composition{source: source, api: conn.API(), want: source.Want, retry: source.Retry, identity: o.identity(ctx, conn), journal: &memory{}, clock: virtualClock{lab}}
+	loop, err := c.loop()
+	if err != nil {
+		return err
+	}
+	lesson := lessons[o.incident]
+	lesson.Incident, lesson.Seed = o.incident, o.seed
+	auto := headless.Auto{
+		Practice: &stage{lab, source}, Loop: loop, Lesson: lesson, Format: o.output, Out: o.out,
+		Notes: func() (string, error) { return c.document(loop.State(), loop.Worst()).Markdown(), nil },
+	}
+	err = auto.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(o.errOut, "error: "+string(report.Clean(err.Error())))
+		return exit(headless.ExitFindings)
+	}
+	return err
+}
+
+// stage is the practice cluster as the driver steps it.
+type stage struct {
+	lab    *practice.Cluster
+	source *watch.Source
+}
+
+func (s *stage) Now() time.Time { return s.lab.Now() }
+
+func (s *stage) Step(to time.Time) error { return s.lab.Step(to) }
+
+// Settle waits, for all that is watched, until the stores have what the cluster
+// has; bookmarks tell those apart that nothing happens to.
+func (s *stage) Settle(ctx context.Context) (*cluster.Snapshot, error) {
+	return s.source.Settle(ctx, s.lab.Bookmark())
+}
+
+// virtualClock is the practice cluster's clock.
+type virtualClock struct{ lab *practice.Cluster }
+
+func (v virtualClock) Now() time.Time { return v.lab.Now() }
+
+// memory is a journal that is not kept: a run without a person leaves nothing behind.
+type memory struct {
+	mu      sync.Mutex
+	entries []session.Entry
+}
+
+func (m *memory) Append(e session.Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.Seq = len(m.entries) + 1
+	e.Text, e.Data = session.Redact(e.Text), session.RedactJSON(e.Data)
+	m.entries = append(m.entries, e)
+	return nil
+}
+
+func (m *memory) Path() string { return "" }
+
+func (m *memory) Entries() []session.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]session.Entry(nil), m.entries...)
+}
+
+// show lets the incident unfold on the screen, about ten times as fast as the wall
+// clock.
+func (o *practiceOptions) show(ctx context.Context, lab *practice.Cluster) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	conn, err := o.connection(lab, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Prime(ctx); err != nil {
+		return err
+	}
+	source := watch.New(watch.Config{Conn: conn, Type: "practice", NodeGrace: o.nodeGrace, Now: lab.Now, Logger: o.logger})
+	journal := o.openJournal("practice-" + o.incident)
+	defer journal.Close()
+	c := &composition{source: source, api: conn.API(), want: source.Want, retry: source.Retry, identity: o.identity(ctx, conn), journal: journal, clock: wallClock{}}
+	var beside sync.WaitGroup
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	var failed error
+	beside.Go(func() { failed = lab.Run(ctx, practiceSpeed, ticker.C) })
+	err = o.screen.open(ctx, c, nil)
+	stop()
+	beside.Wait()
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// openJournal starts the journal of an incident. Where it cannot be kept on disk,
+// the incident goes on and its notes can still be written.
+func (a *app) openJournal(context string) *session.Journal {
+	j, err := session.Create(stateFolder(), time.Now(), context)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	return j
 }

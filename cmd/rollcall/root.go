@@ -42,6 +42,7 @@ func (a *app) rootCommand() *cobra.Command {
 	a.globalFlags(root.PersistentFlags())
 	a.connectionFlags(root)
 	o.allNamespacesFlag(root)
+	o.screen.flags(root.Flags())
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(a.usage)
 	root.SuggestionsMinimumDistance = 2
@@ -106,7 +107,7 @@ func (a *app) open(ctx context.Context, o *triageOptions, args []string) error {
 		}
 		target = &t
 	}
-	if openTerminal != nil && a.interactive() {
+	if a.interactive() {
 		return a.openScreen(ctx, o, target)
 	}
 	o.output, o.failOn = "text", string(report.Warning)

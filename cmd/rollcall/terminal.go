@@ -2,36 +2,92 @@ package main
 
 import (
 	"context"
-	"log/slog"
-	"time"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/rollcall-k8s/rollcall/internal/kube"
+	"github.com/rollcall-k8s/rollcall/internal/watch"
+	"github.com/rollcall-k8s/rollcall/probes"
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/incident"
+	"github.com/rollcall-k8s/rollcall/tui"
+	"github.com/rollcall-k8s/rollcall/tui/style"
 )
 
-// screen is what the terminal is opened with.
-type screen struct {
-	Connect   func(context.Context) (*kube.Connection, error) // may be tried again
-	Namespace string                                          // that workloads are looked at in, "" for all
-	Target    *report.WorkloadKey                             // whose checklist opens; nil for triage
-	NodeGrace time.Duration
-	Version   string
-	Logger    *slog.Logger
+// screenOptions are how the terminal is drawn.
+type screenOptions struct {
+	theme       string
+	noAltScreen bool
+	noMouse     bool
 }
 
-// openTerminal shows the screen until the operator leaves it. While it is nil,
-// reports are printed instead.
-var openTerminal func(context.Context, screen) error
+func (o *screenOptions) flags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.theme, "theme", string(style.Default), "Colours of the screen: "+strings.Join(style.Themes(), ", "))
+	fs.BoolVar(&o.noAltScreen, "no-alt-screen", false, "Draw below the prompt and leave the last picture there")
+	fs.BoolVar(&o.noMouse, "no-mouse", false, "Leave the mouse to the terminal, so that it selects text")
+}
 
+// open shows the incident until the operator leaves it.
+func (o *screenOptions) open(ctx context.Context, c *composition, target *report.WorkloadKey) error {
+	theme := style.Theme(o.theme)
+	if !style.Known(theme) {
+		return usagef("unknown theme %q: %s are known", o.theme, strings.Join(style.Themes(), ", "))
+	}
+	if os.Getenv("NO_COLOR") != "" {
+		theme = style.Mono
+	}
+	loop, err := c.loop()
+	if err != nil {
+		return err
+	}
+	t := tui.Options{Clock: c.clock, Theme: theme, NoAltScreen: o.noAltScreen, NoMouse: o.noMouse}
+	if target != nil {
+		t.Open = &incident.OpenWorkload{Workload: *target}
+	}
+	return tui.Run(ctx, loop, t)
+}
+
+// openScreen opens the terminal on a cluster.
 func (a *app) openScreen(ctx context.Context, o *triageOptions, t *target) error {
-	s := screen{NodeGrace: a.nodeGrace, Version: version, Logger: a.logger}
-	s.Connect = func(ctx context.Context) (*kube.Connection, error) { return a.connect(ctx) }
-	if a.kube.Overrides.Context.Namespace != "" && !o.allNamespaces {
-		s.Namespace = a.kube.Overrides.Context.Namespace
+	// A credential plugin may have to ask: that is before the screen is taken.
+	conn, err := a.connect(ctx)
+	if conn == nil && !unreachable(err) {
+		return err // nothing that trying again would change
 	}
+	namespace := ""
+	if !o.allNamespaces {
+		namespace = o.namespace()
+	}
+	l := &late{connect: a.connect, watch: watch.Config{NodeGrace: a.nodeGrace, Logger: a.logger}}
+	defer l.Close()
+	name := a.kube.Overrides.CurrentContext
+	if conn != nil {
+		l.established(ctx, conn)
+		name = conn.Context
+	} else {
+		l.identity = incident.Identity{Context: report.Clean(name), ReadOnly: a.kube.ReadOnly}
+	}
+	journal := a.openJournal(name)
+	defer journal.Close()
+	c := &composition{source: l, api: l, want: l.Want, retry: l.Retry, identity: l.Identify(), identify: l.Identify, journal: journal,
+		clock: wallClock{}, options: probes.Options{Namespace: namespace}}
+	var key *report.WorkloadKey
 	if t != nil {
-		k := t.key(a.kube.Overrides.Context.Namespace)
-		s.Target = &k
+		k := t.key(namespace)
+		if conn != nil {
+			k = t.key(conn.Namespace)
+		}
+		key, c.options.Namespace = &k, ""
 	}
-	return openTerminal(ctx, s)
+	return o.screen.open(ctx, c, key)
+}
+
+// unreachable tells of an error that may pass: the configuration is sound, the API
+// server does not answer as it should.
+func unreachable(err error) bool {
+	var c *kube.ConnectError
+	return errors.As(err, &c) && c.On != ""
 }

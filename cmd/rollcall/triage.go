@@ -27,6 +27,7 @@ type triageOptions struct {
 	allNamespaces bool
 	watch         bool
 	timeout       time.Duration
+	screen        screenOptions
 
 	format    headless.Format
 	threshold report.Severity
