@@ -13,10 +13,18 @@ import (
 // workload its verdict.
 func (c *Diagnosis) attribute() {
 	for _, d := range c.daemonSets {
-		d.analysis = c.bestAnalysis(d)
-		c.exposedHub(d)
+		d.analyses = nil
+		for _, ch := range d.changes {
+			d.analyses = append(d.analyses, c.analyse(d, ch))
+		}
+		for _, a := range d.analyses {
+			c.exposedHub(d, a)
+		}
 	}
 	c.tellApart()
+	for _, d := range c.daemonSets {
+		d.analysis = d.telling()
+	}
 	for _, d := range c.daemonSets {
 		c.judgeDaemonSet(d)
 	}
@@ -25,23 +33,32 @@ func (c *Diagnosis) attribute() {
 	}
 }
 
-// bestAnalysis is that of the present template or, after a rollback, of the one
-// before it as long as nodes that it broke are still broken.
-func (c *Diagnosis) bestAnalysis(d *daemonSet) *analysis {
-	a := c.analyse(d, d.change)
-	if a.blames() || len(d.changes) < 2 {
-		return a
-	}
-	b := c.analyse(d, d.changes[1])
-	if !b.blames() {
-		return a
-	}
-	for _, e := range b.by[classAfter] {
-		if e.node.failing() {
-			return b
+// telling is the analysis that the verdict rests on: that of the present template
+// or, after a rollback, of the one before it as long as nodes that it broke are
+// still broken.
+func (d *daemonSet) telling() *analysis {
+	for _, a := range d.analyses {
+		if a.blames() && (a.lasts() || a.change.current && d.rollout.State != report.Complete) {
+			return a
 		}
 	}
-	return a
+	return d.analyses[0]
+}
+
+// lasts tells whether a node that fell after the change is still failing.
+func (a *analysis) lasts() bool {
+	for _, e := range append(slices.Clone(a.by[classAfter]), a.by[classUnclear]...) {
+		if e.node.failing() {
+			return true
+		}
+	}
+	return false
+}
+
+// broke tells that the verdict blames the DaemonSet's change for broken nodes.
+func (d *daemonSet) broke() bool {
+	a := d.analysis
+	return a.blames() && (a.lasts() || a.change.current && d.rollout.State != report.Complete)
 }
 
 func (a *analysis) blames() bool {
@@ -50,7 +67,7 @@ func (a *analysis) blames() bool {
 
 // blamedRevision is the revision that the verdict blames, 0 for none.
 func (d *daemonSet) blamedRevision() int64 {
-	if d.analysis != nil && d.analysis.blames() {
+	if d.analysis != nil && d.broke() {
 		return d.analysis.change.revision
 	}
 	return 0
@@ -64,8 +81,7 @@ var (
 
 // exposedHub finds that a node on which others depend was reached while nodes that
 // were not reached fell: who broke them cannot be told by who was reached.
-func (c *Diagnosis) exposedHub(d *daemonSet) {
-	a := d.analysis
+func (c *Diagnosis) exposedHub(d *daemonSet, a *analysis) {
 	if a.count(classOld) < 2 || a.count(classOld) <= a.count(classAfter) {
 		return
 	}
@@ -111,25 +127,32 @@ func hubOf(d *daemonSet, n *nodeState) string {
 // that got only one of them decide; where there are none, power over what failed
 // does; where neither tells them apart, they are named together.
 func (c *Diagnosis) tellApart() {
-	var suspects []*daemonSet
+	type suspect struct {
+		d *daemonSet
+		a *analysis
+	}
+	var all []suspect
 	for _, d := range c.daemonSets {
-		if d.analysis.judged == caused || d.analysis.judged == likely || d.analysis.judged == insufficient && d.analysis.count(classAfter) > 0 {
-			suspects = append(suspects, d)
+		for _, a := range d.analyses {
+			if a.judged == caused || a.judged == likely || a.judged == insufficient && a.count(classAfter) > 0 {
+				all = append(all, suspect{d, a})
+			}
 		}
 	}
-	for i, d := range suspects {
-		for _, e := range suspects[i+1:] {
-			c.compare(d, e)
+	for i, x := range all {
+		for _, y := range all[i+1:] {
+			if x.d != y.d {
+				compare(x.d, x.a, y.d, y.a)
+			}
 		}
 	}
 }
 
-func (c *Diagnosis) compare(x, y *daemonSet) {
-	a, b := x.analysis, y.analysis
+func compare(x *daemonSet, a *analysis, y *daemonSet, b *analysis) {
 	if a.pardoned != "" || b.pardoned != "" || !overlap(a, b) {
 		return
 	}
-	switch win := firstNonZero(byLoneNodes(a, b), byExplained(a, b), byMechanism(a, b), byLag(x, y)); {
+	switch win := firstNonZero(byLoneNodes(a, b), byExplained(a, b), byMechanism(a, b), byLag(x, a, y, b)); {
 	case win > 0:
 		b.pardoned = fmt.Sprintf("the change of %s explains the same nodes better", x)
 	case win < 0:
@@ -233,8 +256,8 @@ func byMechanism(a, b *analysis) int {
 }
 
 // byLag prefers the change after which nodes fell with the more even delay.
-func byLag(x, y *daemonSet) int {
-	tx, ty := x.analysis.tightLags(x), y.analysis.tightLags(y)
+func byLag(x *daemonSet, a *analysis, y *daemonSet, b *analysis) int {
+	tx, ty := a.tightLags(x), b.tightLags(y)
 	switch {
 	case tx && !ty:
 		return 1
@@ -248,7 +271,7 @@ func byLag(x, y *daemonSet) int {
 func (c *Diagnosis) blamed() []*daemonSet {
 	var out []*daemonSet
 	for _, d := range c.daemonSets {
-		if d.analysis.blames() {
+		if d.broke() {
 			out = append(out, d)
 		}
 	}
@@ -261,10 +284,11 @@ func (c *Diagnosis) blamed() []*daemonSet {
 func (c *Diagnosis) independent() []*nodeState {
 	claimed := map[string]bool{}
 	for _, d := range c.daemonSets {
-		if d.analysis.blames() {
-			for _, e := range append(slices.Clone(d.analysis.by[classAfter]), d.analysis.by[classPending]...) {
-				claimed[e.node.name] = true
-			}
+		if !d.broke() {
+			continue
+		}
+		for _, e := range append(slices.Clone(d.analysis.by[classAfter]), d.analysis.by[classPending]...) {
+			claimed[e.node.name] = true
 		}
 	}
 	var out []*nodeState
@@ -293,7 +317,7 @@ func (c *Diagnosis) pressureHurts(n *nodeState) bool {
 // evidence does not say whether it was the change.
 func (d *daemonSet) undetermined() bool {
 	a := d.analysis
-	return a.judged == insufficient && a.pardoned == "" && (a.count(classAfter) > 0 || a.count(classUnclear) > 0 || a.hub != "")
+	return a.judged == insufficient && a.pardoned == "" && (a.lasts() || a.hub != "")
 }
 
 // held are the failing nodes that use up the budget of a rollout in progress.

@@ -25,8 +25,9 @@ type daemonSet struct {
 	pool      []*nodeState           // nodes that it is meant for, and those with its Pods
 	troubles  map[string]*podTrouble // by Pod name
 	change    change
-	changes   []change // the current one first; an earlier one only after a rollback
-	analysis  *analysis
+	changes   []change    // the current one first; an earlier one only after a rollback
+	analyses  []*analysis // of each change, the present one first
+	analysis  *analysis   // the one that the verdict rests on
 	findings  []report.Finding
 	rollout   report.Rollout
 	verdict   report.Verdict
@@ -244,8 +245,10 @@ func (d *daemonSet) readState(c *Diagnosis) {
 	switch {
 	case ds.Generation > st.ObservedGeneration && !c.controllerAtWork(d):
 		r.State = report.NotObserved
-	case ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType && inProgress:
+	case ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType && r.NotYetReached > 0:
 		r.State = report.OnDelete
+	case ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType && !d.waitsForPods(c):
+		r.State = report.Complete // what is left cannot be reached by anybody
 	case !inProgress:
 		r.State = report.Complete
 	case !last.IsZero() && c.s.AsOf.Sub(last) > allowed && (!d.podsKnown || len(stuck) > 0 || r.NotYetReached > 0 || d.loop.Used > 0):
@@ -255,6 +258,19 @@ func (d *daemonSet) readState(c *Diagnosis) {
 		d.pace(c, step)
 	}
 	d.brake(c, stuck)
+}
+
+// waitsForPods tells whether a node that can be reached still waits for a Pod of the
+// current revision.
+func (d *daemonSet) waitsForPods(c *Diagnosis) bool {
+	for i := range d.loop.Slots {
+		s := &d.loop.Slots[i]
+		n := c.nodes[s.Node]
+		if s.ShouldRun && s.State != cluster.SlotNewAvailable && n != nil && n.reachable() && (s.New == nil || !wasAvailable(s.New)) {
+			return true
+		}
+	}
+	return false
 }
 
 // wasAvailable tells whether a Pod that is not Ready now has been Ready for a

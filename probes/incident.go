@@ -192,7 +192,7 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 		}
 	}
 	slices.Sort(v.Contributing)
-	v.Summary = report.Textf("%s %s for reasons of their own, and no rollout explains it: %s", count(len(list), "node"), failVerb(len(list)), names(stateNames(list), 4))
+	v.Summary = report.Textf("%s %s and no rollout explains it: %s", count(len(list), "node"), failVerb(len(list)), names(stateNames(list), 4))
 	if t, ok := sharedTrait(list, c.fine()); ok {
 		v.For = append(v.For, report.Textf("they share %s; at most one in ten of the others has it", t))
 		v.Summary += report.Textf("; they share %s", t)

@@ -34,6 +34,5 @@ func stepMend(c *Diagnosis, target report.WorkloadKey) report.Result {
 	for _, t := range r.WatchOut {
 		a.say(report.StepNotice, "watch out: %s", t)
 	}
-	a.say(report.StepUnknown, "who owns the template and would put it back is not looked at: use the commands before you roll back")
 	return a.result()
 }

@@ -55,7 +55,7 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 		}
 		a.say(state, "%s on %s: %s %s", p.Name, cluster.TargetNode(p), t.code, t.summary)
 		for _, e := range t.evidence {
-			a.sub(report.StepOK, "%s: %s", e.Source, e.Value)
+			a.sub(report.StepNone, "%s: %s", e.Source, e.Value)
 		}
 		if !t.ofNode {
 			a.Findings = append(a.Findings, report.Finding{Code: t.code, Severity: report.Warning, Object: report.Object{Kind: "Pod", Namespace: d.key.Namespace, Name: report.Clean(p.Name)},
@@ -69,7 +69,6 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 	if onFailing > 0 {
 		a.say(report.StepAnomaly, "%d of them on nodes that are not Ready: readiness does not see what they break", onFailing)
 	}
-	a.say(report.StepUnknown, "logs are not read here: use the commands, with --previous for what ended")
 	return a.result()
 }
 

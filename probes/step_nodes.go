@@ -39,7 +39,7 @@ func stepNodeConditions(c *Diagnosis, target report.WorkloadKey) report.Result {
 			reason = ready.Reason + ", since " + since(c.s.AsOf, ready.LastTransitionTime.Time)
 		}
 		a.say(state, "%s %s %s", n.name, readiness(n), reason)
-		a.sub(report.StepOK, "Lease: %s · taints: %s", c.leaseText(n), taintText(n.node))
+		a.sub(report.StepNone, "Lease: %s · taints: %s", c.leaseText(n), taintText(n.node))
 		for _, f := range n.findings[1:] {
 			a.sub(report.StepNotice, "%s: %s", f.Code, f.Summary)
 		}
@@ -103,7 +103,5 @@ func stepNodeConsole(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepOK, "every failing node can be reached through the API: nothing needs a console")
 		return a.result()
 	}
-	r := cannot(report.Textf("%s cannot be reached through the API; what their consoles say is not read here: use the commands on %s", count(len(cut), "node"), names(cut, 4)))
-	r.Lines = []report.Line{{State: report.StepUnknown, Text: r.Reason}}
-	return r
+	return cannot(report.Textf("%s cannot be reached through the API; what their consoles say is not read here: use the commands on %s", count(len(cut), "node"), names(cut, 4)))
 }

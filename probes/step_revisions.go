@@ -15,7 +15,7 @@ func stepRevisions(c *Diagnosis, target report.WorkloadKey) report.Result {
 	}
 	for i := range r.Revisions {
 		if i == 6 {
-			a.say(report.StepOK, "and %d older ones", len(r.Revisions)-i)
+			a.say(report.StepNone, "and %d older ones", len(r.Revisions)-i)
 			break
 		}
 		v := &r.Revisions[i]
@@ -31,7 +31,10 @@ func stepRevisions(c *Diagnosis, target report.WorkloadKey) report.Result {
 		if v.SameAs != 0 {
 			note += string(report.Textf(", same template as %d", v.SameAs))
 		}
-		state := report.StepOK
+		state := report.StepNone
+		if v.KnownGood {
+			state = report.StepOK
+		}
 		if v.Current && w.Verdict.Attribution == report.RolloutBreaksNodes {
 			state = report.StepAnomaly
 		}
@@ -46,18 +49,17 @@ func stepRevisions(c *Diagnosis, target report.WorkloadKey) report.Result {
 		if shown == nil || v.Number != *shown || v.Current {
 			continue
 		}
-		a.say(report.StepNotice, "back to revision %d would change:", v.Number)
+		a.say(report.StepNone, "back to revision %d would change:", v.Number)
 		for j, line := range v.Diff {
 			if j == 12 {
-				a.sub(report.StepOK, "and %d more lines", len(v.Diff)-j)
+				a.sub(report.StepNone, "and %d more lines", len(v.Diff)-j)
 				break
 			}
-			a.sub(report.StepOK, "%s", line)
+			a.sub(report.StepNone, "%s", line)
 		}
 	}
 	if r.KnownGoodRevision == nil {
 		a.say(report.StepNotice, "no revision other than a blamed one runs Ready on a Ready node: which was healthy cannot be shown")
 	}
-	a.say(report.StepUnknown, "what no revision contains (ConfigMaps, Secrets, policies, companions of the release) is not looked at: use the commands")
 	return a.result()
 }

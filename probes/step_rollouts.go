@@ -38,7 +38,7 @@ func stepRollouts(c *Diagnosis, target report.WorkloadKey) report.Result {
 			if !fell.IsZero() && ro.StartedAt.Before(fell) && fell.Sub(ro.StartedAt.Time) < cluster.SuspectBefore {
 				rel = ", " + short(fell.Sub(ro.StartedAt.Time)) + " before the first node fell"
 			}
-			a.sub(report.StepOK, "changed %s %s%s", stamp(ro.StartedAt.Time), by, rel)
+			a.sub(report.StepNone, "changed %s %s%s", stamp(ro.StartedAt.Time), by, rel)
 		}
 		if v.Attribution != report.Healthy {
 			a.sub(state, "%s (%s): %s", v.Attribution, v.Confidence, v.Summary)

@@ -70,7 +70,6 @@ func stepSpread(c *Diagnosis, target report.WorkloadKey) report.Result {
 	if next := c.nextEvictions(); next != "" {
 		a.say(report.StepNotice, "%s", next)
 	}
-	a.say(report.StepUnknown, "Services, DNS, webhooks and this program's own path to the API are not looked at: use the commands")
 	a.Findings = append(a.Findings, stakes...)
 	return a.result()
 }

@@ -40,7 +40,7 @@ func stepStrategy(c *Diagnosis, target report.WorkloadKey) report.Result {
 		}
 		for i, h := range r.BudgetHolders {
 			if i == 6 {
-				a.sub(report.StepOK, "and %d more", len(r.BudgetHolders)-i)
+				a.sub(report.StepNone, "and %d more", len(r.BudgetHolders)-i)
 				break
 			}
 			a.sub(report.StepNotice, "budget used by %s: %s", h.Node, h.Why)

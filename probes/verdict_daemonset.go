@@ -22,7 +22,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	d.verdict = report.Verdict{Attribution: report.Healthy, Confidence: report.High}
 	d.recommend = report.Recommendation{Action: report.ActionNone}
 	switch {
-	case d.analysis.blames():
+	case d.broke():
 		c.breaksNodes(d)
 	case d.undetermined():
 		c.cannotTell(d)

@@ -413,6 +413,7 @@ const (
 	StepAnomaly StepState = "Anomaly" // wrong
 	StepSkipped StepState = "Skipped"
 	StepUnknown StepState = "Unknown" // could not look; Reason says why
+	StepNone    StepState = ""        // of a line only: a detail, neither good nor bad
 )
 
 // Result is what a probe answers to the question of a step.
