@@ -142,10 +142,19 @@ func (a API) translate(verb string, ref action.Ref, err error) error {
 	}
 	kind, why := a.kindOf(err)
 	if kind == nil {
-		return fmt.Errorf("cannot %s %s: %s: %w", verb, describe(ref), report.Clean(why), err)
+		return &failure{fmt.Sprintf("cannot %s %s: %s", verb, describe(ref), report.Clean(why)), err}
 	}
 	return fmt.Errorf("cannot %s %s: %w: %s", verb, describe(ref), kind, report.Clean(why))
 }
+
+// failure is a line that is safe to show, and its cause.
+type failure struct {
+	line  string
+	cause error
+}
+
+func (f *failure) Error() string { return f.line }
+func (f *failure) Unwrap() error { return f.cause }
 
 // kindOf finds the error of package action that err is, nil where it is none.
 func (a API) kindOf(err error) (kind error, why string) {
@@ -158,8 +167,10 @@ func (a API) kindOf(err error) (kind error, why string) {
 		return action.ErrForbidden, message(err)
 	case apierrors.IsNotFound(err):
 		return action.ErrNotFound, message(err)
-	case apierrors.IsConflict(err), failedTest(err):
+	case apierrors.IsConflict(err):
 		return action.ErrConflict, message(err)
+	case failedTest(err):
+		return action.ErrConflict, "the patch does not fit it any more"
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -27,10 +27,10 @@ var plugins struct {
 	logger atomic.Pointer[slog.Logger]
 }
 
-// withPluginPipe runs make with the pipe as standard error, where cfg has a plugin.
-func withPluginPipe(cfg *rest.Config, logger *slog.Logger, make func() error) error {
+// withPluginPipe runs build with the pipe as standard error, where cfg has a plugin.
+func withPluginPipe(cfg *rest.Config, logger *slog.Logger, build func() error) error {
 	if cfg.ExecProvider == nil {
-		return make()
+		return build()
 	}
 	plugins.logger.Store(logger)
 	plugins.once.Do(func() {
@@ -45,7 +45,7 @@ func withPluginPipe(cfg *rest.Config, logger *slog.Logger, make func() error) er
 	stderr := os.Stderr
 	os.Stderr = plugins.pipe
 	defer func() { os.Stderr = stderr }()
-	return make()
+	return build()
 }
 
 func forwardPlugins(from io.Reader, terminal io.Writer) {

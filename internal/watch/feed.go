@@ -42,7 +42,7 @@ type feed[T interface {
 	mu       sync.Mutex
 	listErr  error
 	watchErr error
-	contact  time.Time // cluster time of the last word from the API server
+	since    time.Time // cluster time of the last word from the API server before it broke
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -62,8 +62,8 @@ type state struct {
 	scope    scope
 	loading  bool
 	broken   error
-	contact  time.Time
-	refused  string // NotRead's reason: it was never read and asking again will not help soon
+	since    time.Time // of broken
+	refused  string    // NotRead's reason: it was never read and asking again will not help soon
 }
 
 func newFeed[T interface {
@@ -73,7 +73,7 @@ func newFeed[T interface {
 	f := &feed[T]{src: s, gv: gv, resource: r, scope: sc, example: example}
 	f.store.trim = trim
 	f.store.changed = func(content bool) {
-		f.heard()
+		s.heard()
 		s.ring(content)
 	}
 	return f
@@ -150,13 +150,6 @@ const retries = 2
 // API server refuses the connection, instead of reading everything anew.
 var errLost = fmt.Errorf("the connection was lost: %w", syscall.ECONNREFUSED)
 
-func (f *feed[T]) heard() {
-	now := f.src.heard()
-	f.mu.Lock()
-	f.contact = now
-	f.mu.Unlock()
-}
-
 func (f *feed[T]) listed(ctx context.Context, err error) {
 	f.note(ctx, err, func() { f.listErr = err })
 }
@@ -175,9 +168,13 @@ func (f *feed[T]) note(ctx context.Context, err error, set func()) {
 		return // the program ends this, the API server did not
 	}
 	if err == nil || answered(err) {
-		f.heard()
+		f.src.heard()
 	}
+	since := f.src.lastHeard()
 	f.mu.Lock()
+	if f.listErr == nil && f.watchErr == nil {
+		f.since = since
+	}
 	set()
 	f.mu.Unlock()
 	f.src.ring(true)
@@ -189,7 +186,7 @@ func (f *feed[T]) state() state {
 	loaded := f.store.reached("")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	st := state{resource: f.resource, scope: f.scope, loading: !loaded, contact: f.contact, broken: f.listErr}
+	st := state{resource: f.resource, scope: f.scope, loading: !loaded, since: f.since, broken: f.listErr}
 	if f.watchErr != nil {
 		st.broken = f.watchErr
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -285,7 +286,7 @@ func TestADeadServerShowsAndTheRunRecovers(t *testing.T) {
 		snap := r.after(time.Minute)
 		for _, res := range []cluster.Resource{cluster.Nodes, cluster.DaemonSets, cluster.Pods, cluster.Events} {
 			f := snap.Freshness[res]
-			if f.Broken == "" || f.Loading || f.Since.After(died.Add(2*time.Second)) {
+			if f.Broken == "" || f.Loading || f.Since.After(died.Add(2*time.Second)) || f.Since.Before(died.Add(-12*time.Second)) {
 				t.Errorf("%s: %+v, died at %v", res, f, died)
 			}
 		}
@@ -305,6 +306,31 @@ func TestADeadServerShowsAndTheRunRecovers(t *testing.T) {
 		}
 		if snap.Node("n9") == nil {
 			t.Error("what came meanwhile is missing")
+		}
+		r.end()
+	})
+}
+
+// An API server that hangs keeps its watches open and silent. The polls find it.
+func TestAHungServerShows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := start(New(Config{Conn: w.conn}))
+		r.after(5 * time.Second)
+		hung := make(chan struct{})
+		began := time.Now()
+		w.srv.Fault(func(*http.Request) *api.Fault { return &api.Fault{Wait: hung} })
+		for res, f := range r.after(20 * time.Second).Freshness {
+			if f.Broken != "no answer in time" || f.Since.After(began) || f.Since.Before(began.Add(-12*time.Second)) {
+				t.Errorf("%s: %+v, hung at %v", res, f, began)
+			}
+		}
+		close(hung)
+		for res, f := range r.after(15 * time.Second).Freshness {
+			if f.Broken != "" {
+				t.Errorf("%s is still broken: %+v", res, f)
+			}
 		}
 		r.end()
 	})

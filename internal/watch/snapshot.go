@@ -127,11 +127,11 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 	var notRead []cluster.NotRead
 	add := func(r cluster.Resource, loading bool, broken error, since time.Time) {
 		f := cluster.Freshness{Loading: loading, Since: contact}
-		if broken == nil {
-			broken = lost
-		}
-		if broken != nil {
+		switch {
+		case broken != nil:
 			f.Broken, f.Since = s.conn.Explain("read "+string(r), broken).Why, since
+		case lost != nil:
+			f.Broken = s.conn.Explain("read "+string(r), lost).Why
 		}
 		if before, ok := out[r]; ok {
 			f.Loading = f.Loading || before.Loading
@@ -149,9 +149,9 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 		st := f.state()
 		switch {
 		case st.refused == "":
-			add(st.resource, st.loading, st.broken, st.contact)
+			add(st.resource, st.loading, st.broken, st.since)
 		case st.scope.fields == "" || st.resource == cluster.Events: // a node's ledger that may not be read is missing from PodScope
-			add(st.resource, false, nil, st.contact)
+			add(st.resource, false, nil, contact)
 			refuse(st.resource, st.scope.namespace, st.refused, s.conn.Explain("read", st.broken).Why)
 		}
 	}

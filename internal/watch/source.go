@@ -162,12 +162,17 @@ func (s *Source) ring(content bool) {
 }
 
 // heard notes a word from the API server.
-func (s *Source) heard() time.Time {
+func (s *Source) heard() {
 	now := s.cfg.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.contact, s.lostErr = now, nil
-	return now
+}
+
+func (s *Source) lastHeard() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contact
 }
 
 // lost notes that the API server did not answer.
