@@ -98,7 +98,7 @@ func markdownDo(b *bytes.Buffer, c report.Recommendation) {
 	b.WriteString("\n## Do now\n\n")
 	n := 1
 	for _, f := range c.First {
-		fmt.Fprintf(b, "%d. %s\n", n, escape(string(f)))
+		fmt.Fprintf(b, "%d. %s\n", n, escape(described(f)))
 		n++
 	}
 	action := string(c.Action)

@@ -94,7 +94,7 @@ func document(in *report.Report) *report.Report {
 		if w.Measures != nil {
 			m := *w.Measures
 			for _, l := range []*[]report.Text{&m.After, &m.Before, &m.Late, &m.Old, &m.Healthy, &m.Pending, &m.Clean,
-				&m.Unclear, &m.Suffering, &m.NewNodes, &m.Prevalent, &m.Replaced} {
+				&m.Unclear, &m.Suffering, &m.NewNodes, &m.Prevalent, &m.Replaced, &m.Explained} {
 				*l = list(*l)
 			}
 			w.Measures = &m

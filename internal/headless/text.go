@@ -106,7 +106,7 @@ func (w *writer) do(main *report.Workload) {
 	}
 	heading, n := "DO NOW", 1
 	for _, f := range c.First {
-		w.para(heading, fmt.Sprintf("%d. %s", n, f))
+		w.para(heading, fmt.Sprintf("%d. %s", n, described(f)))
 		heading = ""
 		n++
 	}
@@ -206,14 +206,14 @@ func rolloutFacts(o *report.Rollout, clock func(*report.Time) string) []string {
 		facts = append(facts, fmt.Sprintf("brake: %s; %d nodes not reached yet", o.Brake, o.NotYetReached))
 	}
 	if o.MayStillFall > 0 {
-		s = fmt.Sprintf("%d nodes were updated so recently that they may still fall", o.MayStillFall)
+		s = fmt.Sprintf("updated so recently that they may still fall: %d nodes", o.MayStillFall)
 		if o.FallUntil != nil {
 			s += ", until " + clock(o.FallUntil)
 		}
 		facts = append(facts, s)
 	}
 	if o.Mode != "" {
-		facts = append(facts, "cascade mode "+string(o.Mode))
+		facts = append(facts, "cascade mode "+string(o.Mode)+modes[o.Mode])
 	}
 	if o.KnownGoodRevision != nil {
 		facts = append(facts, fmt.Sprintf("known good: revision %d", *o.KnownGoodRevision))
@@ -229,6 +229,27 @@ func rolloutFacts(o *report.Rollout, clock func(*report.Time) string) []string {
 		facts = append(facts, fmt.Sprintf("holds the budget: %s, %s", or(h.Node, h.Pod), h.Why))
 	}
 	return facts
+}
+
+// modes say in a few words how a rollout takes nodes down one after another.
+var modes = map[report.Text]string{
+	"A": ": nodes stop answering some time after their Pod was replaced",
+	"B": ": nodes say themselves that they are not ready, while their Pods stay Ready",
+	"C": ": what the old Pod takes with it breaks the node, and no new Pod comes",
+	"D": ": old Pods turn unready and are replaced at once, beyond the budget",
+}
+
+// described is an action with what it does.
+func described(a report.RecommendedAction) string {
+	switch a {
+	case report.ActionOnDelete:
+		return string(a) + ": freeze the rollout, so that no further Pod is replaced"
+	case report.ActionChangeManager:
+		return string(a) + ": suspend whoever owns the template, or it comes back"
+	case report.ActionDeletePod:
+		return string(a) + ": let one Pod be made again, and see it work"
+	}
+	return string(a)
 }
 
 func or(a, b report.Text) report.Text {

@@ -19,7 +19,9 @@ const maxEvidence = 4
 func (w *writer) workload(m *report.Workload, main bool) {
 	w.line("")
 	v := m.Verdict
-	w.line(w.strong(fmt.Sprintf("%s %s/%s", m.Kind, m.Namespace, m.Name)))
+	for _, l := range wrap(fmt.Sprintf("%s %s/%s", m.Kind, m.Namespace, m.Name), w.width, w.width) {
+		w.line(w.strong(l))
+	}
 	if !main {
 		head := string(v.Attribution)
 		if v.RootCause != "" {
@@ -149,6 +151,7 @@ func classes(m *report.Measures) []class {
 		{"replaced because their Pod was already unavailable", m.Suffering},
 		{"joined during the rollout or never Ready", m.NewNodes},
 		{"down since before the rollout", m.Prevalent},
+		{"rebooting, being removed or shutting down", m.Explained},
 		{"replaced after an undo", m.Replaced},
 		{"times not known", m.Unclear},
 	} {
