@@ -16,6 +16,7 @@ type Guide struct {
 	book    *Book
 	target  report.WorkloadKey
 	values  Values
+	filled  map[string]report.Text // templates filled in with values
 	facts   Facts
 	current int
 	trail   []int // the steps that led here, the latest last
@@ -40,11 +41,15 @@ const keepEvery = 10 * time.Second
 
 // New returns a guide that stands at the first step, which is not entered yet.
 func New(book *Book, target report.WorkloadKey, values Values) *Guide {
-	return &Guide{book: book, target: target, values: values, steps: make([]place, len(book.Steps))}
+	return &Guide{book: book, target: target, values: values, filled: map[string]report.Text{}, steps: make([]place, len(book.Steps))}
 }
 
 // SetValues replaces the names that commands are filled in with.
-func (g *Guide) SetValues(v Values) { g.values = v }
+func (g *Guide) SetValues(v Values) {
+	if v != g.values {
+		g.values, g.filled = v, map[string]report.Text{}
+	}
+}
 
 // Target is the workload that the guide is about.
 func (g *Guide) Target() report.WorkloadKey { return g.target }

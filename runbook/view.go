@@ -114,10 +114,16 @@ func (g *Guide) commands(cs []Command) (run, says []report.Text) {
 	return run, says
 }
 
+// fill fills in a template, once for the same values: a view is asked for with
+// every snapshot.
 func (g *Guide) fill(template string) report.Text {
-	filled, err := fill(template, g.values)
-	if err != nil { // cannot be: Parse has executed every template
-		return report.Textf("(not filled in: %v)", err)
+	if text, ok := g.filled[template]; ok {
+		return text
 	}
-	return filled
+	text, err := fill(template, g.values)
+	if err != nil { // cannot be: Parse has executed every template
+		text = report.Textf("(not filled in: %v)", err)
+	}
+	g.filled[template] = text
+	return text
 }

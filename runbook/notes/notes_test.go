@@ -389,3 +389,14 @@ func TestJSONIsWhatTheMarkdownSays(t *testing.T) {
 		t.Error("the JSON does not carry all that the Markdown shows")
 	}
 }
+
+// The journal takes the guide's events under their own names.
+func TestTheGuideAndTheJournalNameThingsAlike(t *testing.T) {
+	t.Parallel()
+	for event, kind := range map[runbook.EventKind]session.Kind{runbook.StepEntered: session.StepEntered, runbook.StepResult: session.StepResult,
+		runbook.StepSkipped: session.StepSkipped, runbook.VerdictChanged: session.VerdictChanged} {
+		if string(event) != string(kind) {
+			t.Errorf("%s is %s in the journal", event, kind)
+		}
+	}
+}
