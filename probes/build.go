@@ -216,6 +216,9 @@ func (c *Diagnosis) timeline(d *daemonSet) *report.Timeline {
 
 func (c *Diagnosis) lane(e *exposure) report.Lane {
 	lane := report.Lane{Node: report.Clean(e.node.name), Class: report.Clean(string(e.class)), Marks: []report.Mark{}}
+	if e.pod != nil && !e.undone {
+		lane.Pod = report.Clean(e.pod.Name)
+	}
 	add := func(kind report.MarkKind, i cluster.Interval, text report.Text) {
 		if i.IsZero() {
 			return

@@ -368,7 +368,8 @@ type Timeline struct {
 // Lane is one node's history.
 type Lane struct {
 	Node  Text   `json:"node"`
-	Class Text   `json:"class"` // a key of Measures
+	Class Text   `json:"class"`         // a key of Measures
+	Pod   Text   `json:"pod,omitempty"` // that the change made and that is still there
 	Marks []Mark `json:"marks"`
 }
 
