@@ -2,7 +2,6 @@ package headless
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +63,7 @@ const (
 	tick       = time.Second
 	slowTick   = 5 * time.Second  // while a proof runs: shorter than a kubelet's status period
 	begin      = 4                // nodes down before it looks
+	untilCalm  = 5 * time.Minute  // before it believes that no node will fall
 	untilBegin = 30 * time.Minute // for those nodes, or a verdict without them
 	untilSure  = 10 * time.Minute // for a verdict of at least medium after that
 	untilHolds = 10 * time.Minute // for one action to show its effect
@@ -73,12 +73,12 @@ const (
 // Run plays the incident. The error is ErrNotMastered, wrapped with the reason,
 // where it was played to its end and the end is not good.
 func (a *Auto) Run(ctx context.Context) error {
-	if a.Format != "text" && a.Format != "json" {
+	if a.Format != string(Text) && a.Format != string(JSON) {
 		return fmt.Errorf("unknown output format %q; use text or json", a.Format)
 	}
 	a.healthy = map[string]bool{}
 	a.printer.w = a.Out
-	if a.Format == "json" {
+	if a.Format == string(JSON) {
 		a.printer.w = io.Discard
 	}
 	err := a.play(ctx)
@@ -99,7 +99,7 @@ func (a *Auto) play(ctx context.Context) error {
 		if err := a.printReport(a.state.Report); err != nil {
 			return err
 		}
-		return a.end(a.diagnosed(a.state.Report), nil)
+		return a.end(a.diagnosed(a.state.Report), fmt.Errorf("%w: no workload is to blame", errNotOurs))
 	}
 	a.do(ctx, incident.OpenWorkload{Workload: key})
 	if a.state.Guide == nil {
@@ -132,7 +132,7 @@ func (a *Auto) play(ctx context.Context) error {
 // end prints what is left and the notes, and judges.
 func (a *Auto) end(undiagnosed, unrecovered error) error {
 	a.left(a.state)
-	if a.Notes != nil && a.Format == "text" {
+	if a.Notes != nil && a.Format == string(Text) {
 		notes, err := a.Notes()
 		if err != nil {
 			return fmt.Errorf("render the incident notes: %w", err)
@@ -140,21 +140,19 @@ func (a *Auto) end(undiagnosed, unrecovered error) error {
 		a.heading("Incident notes")
 		a.line(0, "%s", notes)
 	}
-	bad := errors.Join(undiagnosed, unrecovered)
 	a.heading("Result")
 	a.result("diagnosed", undiagnosed)
-	a.result("recovered", unrecovered)
-	if bad != nil {
-		return fmt.Errorf("%w: %w", ErrNotMastered, firstError(undiagnosed, unrecovered))
+	if errors.Is(unrecovered, errNotOurs) {
+		a.line(1, "%s %v", mark(report.StepNotice), unrecovered)
+		unrecovered = nil
+	} else {
+		a.result("recovered", unrecovered)
 	}
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
+	switch {
+	case undiagnosed != nil:
+		return fmt.Errorf("%w: %w", ErrNotMastered, undiagnosed)
+	case unrecovered != nil:
+		return fmt.Errorf("%w: %w", ErrNotMastered, unrecovered)
 	}
 	return nil
 }
@@ -204,7 +202,7 @@ func (a *Auto) until(ctx context.Context, most time.Duration, holds func() bool)
 // falls begins when there is something to say with some confidence.
 func (a *Auto) waitForTrouble(ctx context.Context) error {
 	var fallen []string
-	calm := a.Practice.Now().Add(untilBegin / 3)
+	calm := a.Practice.Now().Add(untilCalm)
 	ok, err := a.until(ctx, untilBegin, func() bool {
 		fallen = a.fallen()
 		v := a.state.Report.Verdict
@@ -253,14 +251,10 @@ func sure(r *report.Report, key report.WorkloadKey) bool {
 }
 
 func (a *Auto) printReport(r *report.Report) error {
-	if a.Format != "json" {
+	if a.Format != string(JSON) {
 		return nil
 	}
-	// The report carries the virtual time as its own, not the wall clock's.
-	e := json.NewEncoder(a.Out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
+	return Render(a.Out, r, Options{Format: JSON})
 }
 
 // diagnosed holds the report against what the incident teaches.

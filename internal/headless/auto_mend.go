@@ -2,6 +2,7 @@ package headless
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,22 +15,25 @@ import (
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 )
 
+// errNotOurs says that what is recommended is nothing that this program does, so
+// that there is no recovery to prove.
+var errNotOurs = errors.New("nothing was changed")
+
 // mend carries out what the report recommends, in the order that loses least:
 // freeze, template back, one Pod, the proof that its node recovers, the rest. The
-// error says what did not succeed; nil where there was nothing to carry out.
+// error says what did not succeed.
 func (a *Auto) mend(ctx context.Context, key report.WorkloadKey, r *report.Report) error {
 	w := r.Workload(key)
 	if w == nil || !w.Verdict.Confidence.AtLeast(report.Medium) {
 		a.heading("Nothing is changed")
 		a.line(0, "the verdict on %s is not at least of medium confidence", key)
-		return fmt.Errorf("nothing was done: no verdict of at least medium confidence")
+		return errors.New("nothing was done: no verdict of at least medium confidence")
 	}
 	rec := w.Recommendation
 	a.heading("Recommended: %s", recommended(rec))
 	a.line(0, "%s", rec.Why)
 	if !slices.Contains([]report.RecommendedAction{report.ActionRollBack, report.ActionOnDelete, report.ActionDeletePod}, rec.Action) {
-		a.line(0, "%s is not done by this program: nothing is changed", rec.Action)
-		return nil
+		return fmt.Errorf("%w: %s is for a person to do", errNotOurs, rec.Action)
 	}
 	for _, first := range append(slices.Clone(rec.First), rec.Action) {
 		if err := a.carryOut(ctx, key, rec, first); err != nil {

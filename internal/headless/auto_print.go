@@ -147,14 +147,15 @@ func (p *printer) texts(indent int, texts []report.Text) {
 
 // left prints the nodes that nothing here mends, and what is still changed by hand.
 func (p *printer) left(s *incident.State) {
-	left := s.Left
+	var left []report.Text
 	if s.Recovery != nil {
 		for _, l := range s.Recovery.Lines {
 			if l.State == report.StepNotice {
-				left = append([]report.Text{l.Text}, left...)
+				left = append(left, l.Text)
 			}
 		}
 	}
+	left = append(left, s.Left...)
 	if len(left) == 0 {
 		return
 	}

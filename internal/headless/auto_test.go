@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rollcall-k8s/rollcall/internal/headless"
 	"github.com/rollcall-k8s/rollcall/internal/kube"
@@ -19,6 +21,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 	"github.com/rollcall-k8s/rollcall/runbook/library"
+	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
 // played is a practice cluster with a live snapshot of it.
@@ -31,50 +34,124 @@ func (p played) Settle(ctx context.Context) (*cluster.Snapshot, error) {
 	return p.source.Settle(ctx, p.Bookmark())
 }
 
-// auto plays an incident as the program does; bend may change what it plays with.
-func auto(t *testing.T, name string, seed int64, format string, lesson headless.Lesson, bend func(*incident.Config)) (string, error) {
+// auto plays an incident as the program does. It returns what it printed, and what
+// kinds of entries the journal has.
+func auto(t *testing.T, a headless.Auto, o kube.Options) (out string, kinds []session.Kind, err error) {
 	t.Helper()
-	c, err := practice.Start(name, seed)
+	c, err := practice.Start(a.Lesson.Incident, a.Lesson.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	conn, err := kube.New(c.Config(), kube.Options{})
+	conn, err := kube.New(c.Config(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
 	source := watch.New(watch.Config{Conn: conn, Type: "practice", Now: c.Now})
 	t.Cleanup(source.Close)
-	var names []string
-	for n := range probes.Probes {
-		names = append(names, n)
-	}
-	books, err := library.Load(names, nil)
+	books, err := library.Load(slices.Collect(maps.Keys(probes.Probes)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := incident.Config{API: conn.API(), Clock: c, Books: books, Want: func(k report.WorkloadKey) {
+	journal := &kept{}
+	var b bytes.Buffer
+	a.Practice, a.Out = played{c, source}, &b
+	a.Loop = incident.New(incident.Config{API: conn.API(), Clock: c, Books: books, Journal: journal, Want: func(k report.WorkloadKey) {
 		source.Want(watch.Workload{Kind: string(k.Kind), Namespace: string(k.Namespace), Name: string(k.Name)})
-	}}
-	if bend != nil {
-		bend(&cfg)
-	}
-	var out bytes.Buffer
-	lesson.Incident, lesson.Seed = name, seed
-	a := headless.Auto{Practice: played{c, source}, Loop: incident.New(cfg), Lesson: lesson, Format: format, Out: &out}
+	}})
+	a.Notes = func() (string, error) { return "the notes of this incident", nil }
 	err = a.Run(t.Context())
-	return out.String(), err
+	for _, e := range journal.entries {
+		kinds = append(kinds, e.Kind)
+	}
+	return b.String(), kinds, err
 }
 
-var cniCascade = headless.Lesson{Attribution: report.RolloutBreaksNodes, Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}}
+type kept struct{ entries []session.Entry }
 
-func TestAutoMastersTheCNICascade(t *testing.T) {
+func (k *kept) Append(e session.Entry) error { k.entries = append(k.entries, e); return nil }
+func (k *kept) Path() string                 { return "" }
+
+func cascade(format string) headless.Auto {
+	return headless.Auto{Format: format, Lesson: headless.Lesson{Incident: "cni-cascade", Seed: 1, Attribution: report.RolloutBreaksNodes,
+		Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}}}
+}
+
+func TestAutoMastersTheCNICascadeTheSameWayTwice(t *testing.T) {
 	t.Parallel()
-	out, err := auto(t, "cni-cascade", 1, "text", cniCascade, nil)
-	t.Log(out)
+	out, kinds, err := auto(t, cascade("text"), kube.Options{})
 	if err != nil {
-		t.Fatalf("%v", err)
+		t.Fatalf("%v\n%s", err, out)
 	}
-	_, _, _, _, _, _ = bytes.Equal, json.Marshal, errors.Is, slices.Sort[[]int], strings.Contains, time.Second
+	at := 0
+	for _, want := range []string{ // in this order
+		"4 nodes have fallen", "RolloutBreaksNodes", "1/11", "4/11", "RolloutSpreading [critical]", "9/11", "SwitchToOnDelete, then RollBack",
+		"confirmed: Freeze DaemonSet calico-node", "confirmed: Roll back DaemonSet calico-node", "confirmed: Delete Pod calico-node-", "Verified",
+		"confirmed: Delete Pod calico-node-", "Recovery of calico-node: Verified", "11 of 11 nodes in reach Ready", "10/11", "11/11",
+		"Left by hand", "worker-5 is out of reach", "frozen (OnDelete)", "the notes of this incident", "✓ diagnosed", "✓ recovered",
+	} {
+		i := strings.Index(out[at:], want)
+		if i < 0 {
+			t.Fatalf("%q is missing, or stands in the wrong place:\n%s", want, out)
+		}
+		at += i
+	}
+	for _, k := range []session.Kind{session.StepEntered, session.VerdictChanged, session.ActionConfirmed, session.ActionApplied, session.ActionVerified, incident.RecoveryChanged} {
+		if !slices.Contains(kinds, k) {
+			t.Errorf("the journal has no %s", k)
+		}
+	}
+	again, _, err := auto(t, cascade("text"), kube.Options{})
+	if err != nil || again != out {
+		t.Errorf("the same seed plays another way (%v):\n%s", err, cmp.Diff(out, again))
+	}
+}
+
+func TestAutoPrintsTheReportFromBeforeTheFirstActionAsJSON(t *testing.T) {
+	t.Parallel()
+	// Read-only: the gate lets nothing through, so the incident is not mastered.
+	out, kinds, err := auto(t, cascade("json"), kube.Options{ReadOnly: true, ReadOnlyWhy: "--read-only"})
+	if !errors.Is(err, headless.ErrNotMastered) || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("error %v", err)
+	}
+	if slices.Contains(kinds, session.ActionConfirmed) {
+		t.Errorf("something was confirmed: %v", kinds)
+	}
+	var r report.Report
+	d := json.NewDecoder(strings.NewReader(out))
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if d.More() {
+		t.Error("more than one document")
+	}
+	w := r.Workload(cascade("").Lesson.Workload)
+	if r.Verdict.Attribution != report.RolloutBreaksNodes || w == nil || w.Rollout.Strategy != "RollingUpdate" || !w.Rollout.Spreading || r.Source.Type != "practice" {
+		t.Errorf("not the report from before the first action:\n%s", out)
+	}
+	if !r.GeneratedAt.Equal(r.AsOf.Time) {
+		t.Errorf("generatedAt %s is not the virtual time %s", r.GeneratedAt, r.AsOf)
+	}
+}
+
+func TestAutoLeavesNodesToAPersonWhereNoRolloutIsToBlame(t *testing.T) {
+	t.Parallel()
+	a := headless.Auto{Format: "text", Lesson: headless.Lesson{Incident: "dead-nodes-block", Seed: 1, Attribution: report.RolloutBreaksNodes}}
+	out, kinds, err := auto(t, a, kube.Options{})
+	if slices.Contains(kinds, session.ActionPreviewed) || !strings.Contains(out, "FixNode is for a person to do") {
+		t.Errorf("journal %v:\n%s", kinds, out)
+	}
+	// The lesson given here is a wrong one: what it says decides.
+	if !errors.Is(err, headless.ErrNotMastered) || !strings.Contains(err.Error(), "the verdict is NodesBlockRollout, the incident is RolloutBreaksNodes") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAutoRefusesAnUnknownFormat(t *testing.T) {
+	t.Parallel()
+	a := headless.Auto{Format: "yaml"}
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"yaml"`) {
+		t.Errorf("error %v", err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,10 @@ type deletePod struct{}
 func (deletePod) verb() string  { return "delete" }
 func (deletePod) hold() int     { return 2 }
 func (deletePod) lever() string { return "pod" }
+
+// leaseRenewal is how often a kubelet renews its Lease: a quarter of its 40 s.
+// Source: pkg/kubelet/kubelet.go, nodeLeaseRenewIntervalFraction.
+const leaseRenewal = 10 * time.Second
 
 // podMark is what a journal keeps of a Pod that was deleted.
 type podMark struct {
@@ -102,6 +107,9 @@ func (d *draft) predict(s *cluster.Snapshot, ds *appsv1.DaemonSet, pod *corev1.P
 		d.Prediction.NeverBack = []report.Text{why}
 		d.Prediction.Summary = append(d.Prediction.Summary, report.Textf("LOSES AGENT 1 node: %s", why))
 		d.WatchOut = append(d.WatchOut, why)
+	}
+	if age, known := leaseAge(s, node); known && age > 3*leaseRenewal {
+		d.WatchOut = append(d.WatchOut, report.Textf("%s has not renewed its Lease for %s: it may be out of reach already, and the Pod then stays Terminating", node, age.Round(time.Second)))
 	}
 	switch {
 	case to == 0:

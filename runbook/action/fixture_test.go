@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ type world struct {
 	nodes  []*corev1.Node
 	pods   []*corev1.Pod
 	revs   []*appsv1.ControllerRevision
+	leases []*coordinationv1.Lease
 	scope  cluster.PodScope
 	server string
 }
@@ -161,6 +163,12 @@ func (w *world) setReady(node string, status corev1.ConditionStatus) {
 	}
 }
 
+func (w *world) lease(node string, renewed time.Time) {
+	at := metav1.NewMicroTime(renewed)
+	w.leases = append(w.leases, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.NodeLeaseNamespace, Name: node},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &at}})
+}
+
 // tolerateAll gives every template the wildcard that most network agents have.
 func (w *world) tolerateAll() {
 	all := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -180,7 +188,7 @@ func (w *world) budget(max int32) {
 
 // snapshot is a copy: what the test changes afterwards does not reach it.
 func (w *world) snapshot() *cluster.Snapshot {
-	o := cluster.Objects{DaemonSets: []*appsv1.DaemonSet{w.ds.DeepCopy()}}
+	o := cluster.Objects{DaemonSets: []*appsv1.DaemonSet{w.ds.DeepCopy()}, Leases: w.leases}
 	for _, n := range w.nodes {
 		o.Nodes = append(o.Nodes, n.DeepCopy())
 	}
@@ -190,7 +198,7 @@ func (w *world) snapshot() *cluster.Snapshot {
 	for _, r := range w.revs {
 		o.ControllerRevisions = append(o.ControllerRevisions, r.DeepCopy())
 	}
-	return cluster.New(o, cluster.Meta{AsOf: w.now, PodScope: w.scope, Source: cluster.Source{Version: w.server}})
+	return cluster.New(o, cluster.Meta{AsOf: w.now, AllLeases: true, PodScope: w.scope, Source: cluster.Source{Version: w.server}})
 }
 
 // fakeAPI answers from a world. A patch is applied with the very library that the

@@ -75,7 +75,7 @@ func Prepare(ctx context.Context, api API, s *cluster.Snapshot, r Request) (Prev
 		}
 		if err := ask(ctx, api, def, &d); err != nil {
 			// Between the read and the dry run somebody changed the object: work it
-			// out anew, once. An object that never stands still is said as such.
+			// out anew. One that never stands still is said as such.
 			if errors.Is(err, ErrConflict) && attempt < 3 {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -252,6 +253,18 @@ func TestDeletePodWarnsWhereNoPodComesBack(t *testing.T) {
 	p := prepare(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"})
 	if len(p.Prediction.NeverBack) != 1 || !strings.Contains(fmt.Sprint(p.WatchOut), "gets no Pod back: it does not tolerate node.kubernetes.io/not-ready:NoSchedule") {
 		t.Errorf("%q %q", p.Prediction.NeverBack, p.WatchOut)
+	}
+}
+
+func TestDeletePodWarnsOfANodeWhoseHeartbeatIsLate(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]bool{12 * time.Second: false, 31 * time.Second: true} {
+		w := newWorld(2)
+		w.lease("node-01", w.now.Add(-age))
+		p := prepare(t, &fakeAPI{w: w}, Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"})
+		if got := strings.Contains(fmt.Sprint(p.WatchOut), "has not renewed its Lease for 31s"); got != want || p.Blocked != "" {
+			t.Errorf("%s: %q, blocked %q", age, p.WatchOut, p.Blocked)
+		}
 	}
 }
 

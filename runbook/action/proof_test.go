@@ -159,6 +159,17 @@ func TestRecoveryExcusesNodesThatTheBadRevisionTookInTheMeantime(t *testing.T) {
 	})
 }
 
+func TestRecoveryWantsAFreshHeartbeatWhereItIsRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2)
+	w.lease("node-01", w.now.Add(-70*time.Second)) // Ready=True still, and past the grace period
+	r := Recover(agent, w.snapshot(), nil, nodeGrace)
+	run(t, w, func() Proof { return r.Observe(w.snapshot()) }, []step{
+		{says: "node-01 has not renewed its Lease for 1m10s"},
+		{after: time.Second, do: func(w *world) { w.leases = nil; w.lease("node-01", w.now) }, holds: true},
+	})
+}
+
 // A node that DESIRED no longer counts, because it is tainted, is still one that
 // must come back.
 func TestRecoveryCountsNodesThatDesiredForgets(t *testing.T) {

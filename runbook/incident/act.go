@@ -18,6 +18,9 @@ func (l *Loop) act(r action.Request) *job {
 	if why != "" {
 		return l.refuse("%s: %s", r.Kind, why)
 	}
+	if l.cfg.Want != nil {
+		l.cfg.Want(r.Workload)
+	}
 	l.cancel()
 	l.dialogs++
 	id := l.dialogs
