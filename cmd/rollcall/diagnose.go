@@ -58,7 +58,7 @@ cluster is asked. With TYPE/NAME the report is about that workload.`,
 	o.flags(cmd)
 	cmd.Flags().StringArrayVarP(&o.paths, "filename", "f", nil, "File, folder or archive to read, - for standard input; may be given several times")
 	cmd.Flags().StringVar(&o.asOf, "as-of", "", "The moment that files are judged at, RFC 3339; default the latest that they vouch for")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "How long to wait for the picture of a live cluster")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait for the picture of a live cluster")
 	return cmd
 }
 

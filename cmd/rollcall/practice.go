@@ -63,12 +63,16 @@ func (a *app) practiceCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.auto, "auto", false, "Play the incident through without a terminal: diagnose, fix, prove, print the notes")
 	cmd.Flags().Int64Var(&o.seed, "seed", 1, "Choose names, nodes and times; the same seed plays the same incident")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "With --auto: text, or json for the report as it stood before the first action")
+	cmd.Flags().BoolVar(&a.kube.ReadOnly, "read-only", false, "Look, and refuse every change of the practice cluster")
 	o.screen.flags(cmd.Flags())
 	fixed(cmd, "output", []string{"text", "json"})
 	return cmd
 }
 
 func (o *practiceOptions) run(ctx context.Context) error {
+	if err := o.screen.check(); err != nil {
+		return err
+	}
 	if o.output != "text" && o.output != "json" {
 		return usagef("unknown output format %q: practice knows text and json", o.output)
 	}

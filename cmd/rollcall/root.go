@@ -107,19 +107,22 @@ func (a *app) open(ctx context.Context, o *triageOptions, args []string) error {
 		}
 		target = &t
 	}
+	if err := o.screen.check(); err != nil {
+		return err
+	}
+	o.output, o.failOn, o.timeout = "text", string(report.Warning), defaultTimeout
+	if err := o.complete(); err != nil {
+		return err
+	}
 	if a.interactive() {
 		return a.openScreen(ctx, o, target)
 	}
-	o.output, o.failOn = "text", string(report.Warning)
 	if target != nil {
 		d := &diagnoseOptions{triageOptions: *o, target: target}
 		if err := d.complete(); err != nil {
 			return err
 		}
 		return d.run(ctx)
-	}
-	if err := o.complete(); err != nil {
-		return err
 	}
 	return o.run(ctx)
 }

@@ -30,12 +30,17 @@ func (o *screenOptions) flags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.noMouse, "no-mouse", false, "Leave the mouse to the terminal, so that it selects text")
 }
 
+// check refuses a theme that is not there, whether or not a screen will open.
+func (o *screenOptions) check() error {
+	if !style.Known(style.Theme(o.theme)) {
+		return usagef("unknown theme %q: %s are known", o.theme, strings.Join(style.Themes(), ", "))
+	}
+	return nil
+}
+
 // open shows the incident until the operator leaves it.
 func (o *screenOptions) open(ctx context.Context, c *composition, target *report.WorkloadKey) error {
 	theme := style.Theme(o.theme)
-	if !style.Known(theme) {
-		return usagef("unknown theme %q: %s are known", o.theme, strings.Join(style.Themes(), ", "))
-	}
 	if os.Getenv("NO_COLOR") != "" {
 		theme = style.Mono
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
+// defaultTimeout is how long a report waits for the picture.
+const defaultTimeout = 30 * time.Second
+
 // triageOptions are those of a report about a whole cluster.
 type triageOptions struct {
 	*app
@@ -27,6 +30,7 @@ type triageOptions struct {
 	allNamespaces bool
 	watch         bool
 	timeout       time.Duration
+	limited       bool // by the timeout
 	screen        screenOptions
 
 	format    headless.Format
@@ -47,13 +51,14 @@ what to do now, and the findings behind it.`,
 			if err := o.complete(); err != nil {
 				return err
 			}
+			o.limited = !o.watch || cmd.Flags().Changed("timeout")
 			return o.run(cmd.Context())
 		},
 	}
 	a.connectionFlags(cmd)
 	o.flags(cmd)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on, and print a report whenever something changed; -o json prints one a line")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "How long to wait for the picture; with --watch how long to go on, 0 for ever")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait for the picture, 0 for ever; with --watch how long to go on, for ever where it is not given")
 	return cmd
 }
 
@@ -169,7 +174,7 @@ func (o *triageOptions) print(r *report.Report) error {
 // timeout ends it. The exit code is that of the last report.
 func (o *triageOptions) follow(ctx context.Context, source *watch.Source) error {
 	within := ctx
-	if o.timeout > 0 && o.timeoutGiven() {
+	if o.timeout > 0 && o.limited {
 		var cancel context.CancelFunc
 		within, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
@@ -207,8 +212,6 @@ func (o *triageOptions) follow(ctx context.Context, source *watch.Source) error 
 	}
 	return result
 }
-
-func (o *triageOptions) timeoutGiven() bool { return o.timeout != 30*time.Second }
 
 // separate stands between two reports of one stream.
 func (o *triageOptions) separate() {
