@@ -24,7 +24,7 @@ func (m *Model) copy() tea.Cmd {
 		}
 		es = append(es, e)
 	}
-	m.push(dialog.NewMenu("Copy which command", es, 0))
+	m.push(dialog.NewMenu("Copy which command", es))
 	return nil
 }
 

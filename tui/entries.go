@@ -119,13 +119,24 @@ func classes(x *report.Measures) []class {
 		{x.Healthy, "runs the new revision and is fine", ""},
 		{x.NewNodes, "joined after the rollout began", ""},
 		{x.Replaced, "was mended: its Pod was made after the roll back", ""},
+		{x.Explained, "is down for a reason of its own: reboot, removal, shutdown", ""},
 		{x.Clean, "runs the old revision and is fine", ""},
 	}
 }
 
+// meaning is the class of a node in plain words, "" without one.
+func meaning(x *report.Measures, node report.Text) string {
+	for _, c := range classes(x) {
+		if slices.Contains(c.nodes, node) {
+			return c.means
+		}
+	}
+	return ""
+}
+
 // actions is the menu of what can be done to a workload.
 func (m *Model) actions(w *report.Workload) dialog.Dialog {
-	return dialog.NewMenu("Act on "+string(w.Name)+" (each shows a preview and asks)", m.actionsFor(w), 0)
+	return dialog.NewMenu("Act on "+string(w.Name)+" (each shows a preview and asks)", m.actionsFor(w))
 }
 
 // offer is an entry with the kind of action that a step names.
@@ -134,41 +145,60 @@ type offer struct {
 	e    dialog.Entry
 }
 
-// actionsFor lists the actions, those of the open step first.
+// actionsFor lists the actions, the advised ones first.
 func (m *Model) actionsFor(w *report.Workload) []dialog.Entry {
 	k := w.Key()
 	name := string(w.Name)
 	ok, why := wording.Freezable(w)
 	freeze := dialog.Entry{Label: wording.Action(action.Freeze, name), Detail: "y confirms", Value: incident.Act{Request: action.Request{Kind: action.Freeze, Workload: k}}}
-	if !ok {
+	switch {
+	case w.Rollout.Strategy == "OnDelete":
+		freeze.Off = "frozen already"
+	case !ok:
 		freeze.Off = why
 	}
 	unfreeze := dialog.Entry{Label: wording.Action(action.Unfreeze, name), Value: incident.Act{Request: action.Request{Kind: action.Unfreeze, Workload: k}}}
 	if w.Rollout.Strategy != "OnDelete" {
 		unfreeze.Off = "it is not frozen"
 	}
-	pods := dialog.Entry{Label: wording.Action(action.DeletePod, name) + "…", Detail: "choose it", Value: toPods{k}}
 	list := []offer{{action.Freeze, freeze}}
 	if to := rollBackTo(w); to != 0 {
 		list = append(list, offer{action.RollBack, dialog.Entry{Label: fmt.Sprintf("%s to revision %d", wording.Action(action.RollBack, name), to), Detail: "the known-good one",
 			Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: to}}}})
 	}
+	if pod := w.Recommendation.Pod; pod != "" {
+		list = append(list, offer{action.DeletePod, dialog.Entry{Label: "delete Pod " + string(pod), Detail: "the proposed one",
+			Value: incident.Act{Request: action.Request{Kind: action.DeletePod, Workload: k, Pod: string(pod)}}}})
+	}
 	other := dialog.Entry{Label: wording.Action(action.RollBack, name) + " to another revision…", Detail: "choose it", Value: toRevisions{k}}
 	if len(w.Rollout.Revisions) < 2 {
 		other.Off = "no other revision is stored"
 	}
-	list = append(list, offer{action.RollBack, other}, offer{action.DeletePod, pods}, offer{action.Unfreeze, unfreeze})
+	list = append(list, offer{action.DeletePod, dialog.Entry{Label: wording.Action(action.DeletePod, name) + "…", Detail: "choose it", Value: toPods{k}}},
+		offer{action.RollBack, other}, offer{action.Unfreeze, unfreeze})
 
-	var first, rest []dialog.Entry
-	step := m.checklist.Step()
+	slices.SortStableFunc(list, func(a, b offer) int { return m.rank(a, w) - m.rank(b, w) })
+	var es []dialog.Entry
 	for _, x := range list {
-		if step != nil && slices.Contains(step.Actions, string(x.kind)) {
-			first = append(first, x.e)
-		} else {
-			rest = append(rest, x.e)
-		}
+		es = append(es, x.e)
 	}
-	return append(first, rest...)
+	return es
+}
+
+// rank orders offers: what the report recommends, in its order; what fits the open
+// step; the rest; and last what cannot be done now.
+func (m *Model) rank(o offer, w *report.Workload) int {
+	advised := append(slices.Clip(w.Recommendation.First), w.Recommendation.Action)
+	step := m.checklist.Step()
+	switch i := slices.Index(advised, report.RecommendedAction(o.kind)); {
+	case o.e.Off != "":
+		return 1000
+	case i >= 0:
+		return i
+	case step != nil && slices.Contains(step.Actions, string(o.kind)):
+		return 100
+	}
+	return 200
 }
 
 // rollBackTo is the revision that the report proposes, or the known-good one where
@@ -187,14 +217,14 @@ func rollBackTo(w *report.Workload) int64 {
 func (m *Model) revisions(k report.WorkloadKey) dialog.Dialog {
 	var es []dialog.Entry
 	w := m.st.Report.Workload(k)
-	at := 0
+	var at []int
 	if w != nil {
 		for _, v := range w.Rollout.Revisions {
 			e := dialog.Entry{Label: fmt.Sprintf("revision %d", v.Number), Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: v.Number}}}
 			var d []string
 			if v.KnownGood {
 				d = append(d, "known good")
-				at = len(es)
+				at = []int{len(es)}
 			}
 			d = append(d, wording.Count(v.Pods, "Pod")+fmt.Sprintf(", %d healthy", v.Healthy))
 			if v.CreatedAt != nil {
@@ -213,7 +243,7 @@ func (m *Model) revisions(k report.WorkloadKey) dialog.Dialog {
 			es = append(es, e)
 		}
 	}
-	return dialog.NewMenu("Roll back "+string(k.Name)+" to", es, at)
+	return dialog.NewMenu("Roll back "+string(k.Name)+" to", es, at...)
 }
 
 // pods is the menu of the Pods that the report names, the proposed one first.
@@ -238,12 +268,17 @@ func (m *Model) pods(k report.WorkloadKey) dialog.Dialog {
 				add(f.Object.Name, strings.TrimPrefix(string(f.Node)+": "+string(f.Summary), ": "))
 			}
 		}
+		if w.Timeline != nil {
+			for _, l := range w.Timeline.Lanes {
+				add(l.Pod, string(l.Node)+": "+meaning(w.Measures, l.Node))
+			}
+		}
 		for _, b := range w.Rollout.BudgetHolders {
 			add(b.Pod, string(b.Node)+": "+string(b.Why))
 		}
 	}
 	es = append(es, dialog.Entry{Label: "another Pod…", Detail: "type its name", Value: toPodName{}})
-	return dialog.NewMenu("Delete one Pod of "+string(k.Name), es, 0)
+	return dialog.NewMenu("Delete one Pod of "+string(k.Name), es)
 }
 
 // steps is the list of all steps.
@@ -265,5 +300,5 @@ func (m *Model) leaving() dialog.Dialog {
 	return dialog.NewMenu("An action is running", []dialog.Entry{
 		{Label: "stay", Detail: "and see it proved", Value: toNothing{}},
 		{Label: "leave", Detail: "the cluster goes on; nobody watches or proves it", Value: toQuit{}},
-	}, 0)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/tui/draw"
 	"github.com/rollcall-k8s/rollcall/tui/style"
 )
@@ -15,8 +16,13 @@ import (
 // gutter is the column of NOW, THEN, REVERSE and the others.
 const gutter = 12
 
-// mostDiff is how many lines of a diff stand before the prediction, which matters more.
-const mostDiff = 14
+// mostDiff is how many lines a diff may have to stand whole before the prediction,
+// which matters more; of a longer one mostChanges lines that change something do,
+// and all of it at the end.
+const (
+	mostDiff    = 8
+	mostChanges = 6
+)
 
 // View is the box.
 func (c *Confirm) View(w, h int, s *style.Styles) []string {
@@ -54,21 +60,22 @@ func (c *Confirm) lines(w int, s *style.Styles) []string {
 			lines = append(lines, draw.Hang(look.Render(draw.Pad(label, gutter)), text, w, nil)...)
 		}
 	}
-	add("DRY RUN", s.Bad, string(p.DryRunWhy))
-	add("PERMISSION", s.Bad, string(p.PermissionWhy))
-	for i, d := range p.Diff {
-		if i == mostDiff {
-			lines = append(lines, s.Dim.Render(fmt.Sprintf("  … %d more lines differ", len(p.Diff)-i)))
-			break
-		}
-		look := s.Dim
-		switch {
-		case strings.HasPrefix(string(d), "+"):
-			look = s.Added
-		case strings.HasPrefix(string(d), "-"):
-			look = s.Removed
-		}
-		lines = append(lines, draw.Fit(look.Render(draw.Fit(string(d), w)), w))
+	if p.DryRun != action.DryRunAccepted {
+		add("DRY RUN", s.Bad, string(p.DryRunWhy))
+	}
+	if p.Permission == nil || !*p.Permission {
+		add("PERMISSION", s.Bad, string(p.PermissionWhy))
+	}
+	short := changes(p.Diff)
+	whole := len(p.Diff) <= mostDiff
+	switch {
+	case whole:
+		lines = append(lines, diff(p.Diff, w, s)...)
+	case len(short) > mostChanges:
+		lines = append(lines, diff(short[:mostChanges], w, s)...)
+		lines = append(lines, s.Dim.Render(draw.Fit(fmt.Sprintf("  … %d more lines change, see below", len(short)-mostChanges), w)))
+	default:
+		lines = append(lines, diff(short, w, s)...)
 	}
 	lines = append(lines, "")
 	for _, t := range p.Prediction.Summary {
@@ -96,6 +103,37 @@ func (c *Confirm) lines(w int, s *style.Styles) []string {
 		}
 	}
 	add("SAME AS", s.Dim, string(p.Kubectl))
+	if !whole {
+		lines = append(lines, "", s.Label.Render("The whole change"))
+		lines = append(lines, diff(p.Diff, w, s)...)
+	}
+	return lines
+}
+
+// changes are the lines of a diff that change something.
+func changes(d []report.Text) []report.Text {
+	var out []report.Text
+	for _, l := range d {
+		if strings.HasPrefix(string(l), "+") || strings.HasPrefix(string(l), "-") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// diff draws the lines of a diff.
+func diff(d []report.Text, w int, s *style.Styles) []string {
+	var lines []string
+	for _, l := range d {
+		look := s.Dim
+		switch {
+		case strings.HasPrefix(string(l), "+"):
+			look = s.Added
+		case strings.HasPrefix(string(l), "-"):
+			look = s.Removed
+		}
+		lines = append(lines, look.Render(draw.Fit(string(l), w)))
+	}
 	return lines
 }
 

@@ -2,6 +2,7 @@ package dialog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -48,11 +49,15 @@ func NewPalette(title string, entries []Entry) *Palette {
 	return p
 }
 
-// NewMenu chooses among entries, the cursor on the first that can be chosen.
-func NewMenu(title string, entries []Entry, at int) *Palette {
+// NewMenu chooses among entries, the cursor on the first that can be chosen, or on
+// the one at.
+func NewMenu(title string, entries []Entry, at ...int) *Palette {
 	p := &Palette{Title: title, entries: entries}
 	p.search()
-	p.list.Select(at, len(p.shown))
+	first := slices.IndexFunc(entries, func(e Entry) bool { return e.Off == "" })
+	for _, first = range at {
+	}
+	p.list.Select(first, len(p.shown))
 	return p
 }
 

@@ -242,9 +242,9 @@ func Freezable(w *report.Workload) (bool, string) {
 func Action(k action.Kind, name string) string {
 	switch k {
 	case action.Freeze:
-		return "freeze " + name + ": strategy OnDelete, nothing more is replaced"
+		return "freeze " + name + " (OnDelete)"
 	case action.Unfreeze:
-		return "let " + name + " roll again: strategy RollingUpdate"
+		return "let " + name + " roll again (RollingUpdate)"
 	case action.RollBack:
 		return "roll back " + name
 	case action.DeletePod:

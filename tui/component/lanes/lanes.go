@@ -72,7 +72,7 @@ type Lane struct {
 	Marks []Mark
 }
 
-// Gap is a time in which nothing ran, whatever state the lane is in.
+// Gap is a time in which nothing ran; it is drawn where nothing is wrong otherwise.
 type Gap struct{ From, To time.Time }
 
 // Chart is lanes with the window of time that is looked at.
@@ -164,12 +164,16 @@ func (c *Chart) Row(i, w int, k Looks) string {
 }
 
 func (l *Lane) state(t time.Time) State {
+	st := l.Under(t)
+	if st != Good && st != Blank {
+		return st // what is wrong matters more than what does not run
+	}
 	for _, g := range l.Gaps {
 		if !t.Before(g.From) && t.Before(g.To) {
 			return Empty
 		}
 	}
-	return l.Under(t)
+	return st
 }
 
 // Under is the state at a moment, whatever gap lies over it.

@@ -152,7 +152,7 @@ func timeline(n int) *report.Timeline {
 		if i >= 9 {
 			kind, text, fell = report.MarkNodeUnknown, "Ready=Unknown: kubelet stopped posting", fell.Add(25*time.Second)
 		}
-		l := report.Lane{Node: report.Textf("node-%03d", i+1), Class: "after", Marks: []report.Mark{
+		l := report.Lane{Node: report.Textf("node-%03d", i+1), Class: "after", Pod: report.Textf("calico-node-%c4kqz", 'b'+i), Marks: []report.Mark{
 			{Kind: report.MarkPodDeleted, At: report.Time{Time: del}, Text: "Pod of revision 6 deleted", Source: "new Pod's creationTimestamp less the grace period"},
 			{Kind: report.MarkPodCreated, At: report.Time{Time: created}, Text: report.Textf("Pod calico-node-%c4kqz of revision 7 created", 'b'+i), Source: "Pod.metadata.creationTimestamp"},
 			{Kind: report.MarkNodeFailing, At: report.Time{Time: fell.Add(-11 * time.Second)}, Text: "trouble begins in here", Source: "Node condition less 15 s"},

@@ -189,7 +189,7 @@ func (p *Page) body(st *runbook.StepView, w, h int, s *style.Styles) []string {
 	}
 	low := p.texts(st, w, s)
 	if t := st.Result.Timeline; t != nil {
-		room := min(max(7, h-len(top)-len(low)-1), len(t.Lanes)+4)
+		room := min(max(7, h/3, h-len(top)-len(low)-1), len(t.Lanes)+4)
 		top = append(top, timeline.Inline(t, w, room, s)...)
 	}
 	if len(top) > 0 && len(low) > 0 && len(top)+len(low) < h {
@@ -204,10 +204,14 @@ func found(st *runbook.StepView, w int, s *style.Styles) []string {
 	switch {
 	case st.Skipped != "":
 		return draw.Hang(s.Mark(report.StepSkipped)+" ", "skipped: "+string(st.Skipped), w, s.Dim.Render)
-	case r.State == report.StepUnknown || st.State == report.StepUnknown && r.Reason != "":
-		return draw.Hang(s.Mark(report.StepUnknown)+" ", "could not look: "+string(r.Reason), w, s.Unknown.Render)
+	case r.Reason != "" && len(r.Lines) > 0:
+		return draw.Hang(s.Mark(report.StepUnknown)+" ", string(r.Reason), w, s.Unknown.Render)
 	case len(r.Lines) > 0:
 		return nil
+	case r.Reason != "":
+		return draw.Hang(s.Mark(report.StepUnknown)+" ", "could not look: "+string(r.Reason), w, s.Unknown.Render)
+	case r.State == report.StepUnknown:
+		return []string{s.Mark(report.StepUnknown) + " could not look"}
 	case r.State == report.StepLooking || st.State == report.StepLooking:
 		return []string{s.Mark(report.StepLooking) + " looking"}
 	case r.State == report.StepOK:
@@ -235,7 +239,7 @@ func (p *Page) texts(st *runbook.StepView, w int, s *style.Styles) []string {
 		}
 	}
 	if fits := actions(st); fits != "" {
-		out = append(out, draw.Hang(s.Label.Render(draw.Pad("Act", 6)), fits+": "+s.Key.Render("a"), w, nil)...)
+		out = append(out, draw.Hang(s.Label.Render(draw.Pad("Act", 6)), s.Key.Render("[a]")+" "+fits, w, nil)...)
 	}
 	for i, c := range st.Commands {
 		if i < len(st.Says) && st.Says[i] != "" && !p.hide {

@@ -117,7 +117,7 @@ func rowsOf(st *incident.State, s *style.Styles, w int) []row {
 	if v.Attribution != report.Healthy && v.Attribution != "" {
 		if worst != nil {
 			if worst.Rollout.Spreading {
-				add(9, "SPREADING", dots(string(worst.Rollout.Brake), reached(worst)), 2)
+				add(9, "SPREADING", dots(brake(worst), reached(worst)), 2)
 			} else if worst.Rollout.Brake != "" {
 				add(4, "BRAKE", dots(string(worst.Rollout.Brake), reached(worst)), 1)
 			}
@@ -148,6 +148,13 @@ func rowsOf(st *incident.State, s *style.Styles, w int) []row {
 		return nil
 	}
 	return rows
+}
+
+func brake(w *report.Workload) string {
+	if w.Rollout.Brake == "" {
+		return "nothing brakes it"
+	}
+	return string(w.Rollout.Brake)
 }
 
 func reached(w *report.Workload) string {
@@ -300,6 +307,9 @@ func clocks(r *report.Report, w *report.Workload) string {
 func notRead(r *report.Report) string {
 	var parts []string
 	for _, n := range r.NotRead {
+		if n.Reason == "Absent" {
+			continue // nobody tried: such kinds are not part of this picture
+		}
 		p := string(n.Resource)
 		if n.Namespace != "" {
 			p += " of " + string(n.Namespace)
