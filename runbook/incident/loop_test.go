@@ -249,6 +249,11 @@ func TestRecoveryIsProvedAfterTheWholeSequence(t *testing.T) {
 	if st = x.after(time.Second); len(st.Left) != 0 {
 		t.Errorf("left after the way back: %q", st.Left)
 	}
+	for _, w := range x.loop.watches {
+		if w.proof.Plan.Kind == action.Freeze {
+			t.Error("the freeze is still being proved after it was taken back")
+		}
+	}
 }
 
 func TestStepsKeepWatchingAndTheGuideKeepsItsPlace(t *testing.T) {
