@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -57,17 +58,38 @@ func Redact(s string) string {
 	if s == "" {
 		return s
 	}
-	s = privateKey.ReplaceAllString(s, Hidden)
-	s = bearer.ReplaceAllString(s, "${1}"+Hidden)
-	s = header.ReplaceAllString(s, "${1}"+Hidden)
-	s = userinfo.ReplaceAllString(s, "${1}:"+Hidden+"@")
-	s = shapes.ReplaceAllString(s, Hidden)
-	s = replace(bootstrap, s, func(m []string) string {
-		if !strings.ContainsAny(m[1], "0123456789") {
-			return m[0]
-		}
-		return Hidden
-	})
+	// Nearly every text holds none of these words: looking for them first spares it
+	// the expressions, which are slow.
+	lower := strings.ToLower(s)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
+	}
+	if has("private key-----") {
+		s = privateKey.ReplaceAllString(s, Hidden)
+	}
+	if has("bearer") {
+		s = bearer.ReplaceAllString(s, "${1}"+Hidden)
+	}
+	if has("authorization") {
+		s = header.ReplaceAllString(s, "${1}"+Hidden)
+	}
+	if has("://") && has("@") {
+		s = userinfo.ReplaceAllString(s, "${1}:"+Hidden+"@")
+	}
+	if has("eyj", "akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "aiza", "sk-") {
+		s = shapes.ReplaceAllString(s, Hidden)
+	}
+	if has(".") {
+		s = replace(bootstrap, s, func(m []string) string {
+			if !strings.ContainsAny(m[1], "0123456789") {
+				return m[0]
+			}
+			return Hidden
+		})
+	}
+	if !has("pass", "pwd", "secret", "token", "credential", "key", "auth", "cookie", "dsn", "connection") {
+		return s
+	}
 	s = scan(variable, s, 3, func(m []string) string {
 		after := replace(another, m[6], func(m []string) string { return m[1] + hide(m[2]) })
 		return m[1] + m[2] + m[3] + m[4] + hide(m[5]) + after
