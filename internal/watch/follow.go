@@ -80,10 +80,13 @@ func (w *follows) follow(d cluster.Demand, now time.Time) bool {
 		}
 	}
 	maps.DeleteFunc(w.pods, func(sc scope, f *feed[*corev1.Pod]) bool {
-		if !pods[sc] {
-			f.stop()
+		// One that a watch on its whole namespace replaces stays until that one has loaded.
+		all := w.pods[scope{namespace: sc.namespace}]
+		if pods[sc] || w.whole[sc.namespace] && sc.labels != "" && !all.reached("") {
+			return false
 		}
-		return !pods[sc]
+		f.stop()
+		return true
 	})
 	maps.DeleteFunc(w.events, func(ns string, f *feed[*corev1.Event]) bool {
 		if !namespaces[ns] {
@@ -153,6 +156,16 @@ func (w *follows) scopeOf(s suspect) scope {
 		return scope{namespace: s.namespace}
 	}
 	return scope{namespace: s.namespace, labels: s.selector}
+}
+
+// read tells whether the Pods of a suspect have been read.
+func (w *follows) read(s suspect) bool {
+	for _, sc := range []scope{w.scopeOf(s), {namespace: s.namespace, labels: s.selector}} {
+		if f := w.pods[sc]; f != nil && f.reached("") {
+			return true
+		}
+	}
+	return false
 }
 
 // ledger is the scope of all Pods of one node.

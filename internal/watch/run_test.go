@@ -199,6 +199,42 @@ func TestManyWorkloadsOfANamespaceShareOneWatch(t *testing.T) {
 	})
 }
 
+// When suspicion spreads to many workloads of a namespace, what was read of the
+// first ones stays in sight while the whole namespace is loaded.
+func TestGoingOverToOneWatchLosesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		uid := w.get("kube-system", "agent").UID
+		r := start(New(Config{Conn: w.conn}))
+		r.after(3 * time.Second)
+		hold := make(chan struct{})
+		w.srv.Fault(func(req *http.Request) *api.Fault {
+			if q := req.URL.Query(); strings.HasSuffix(req.URL.Path, "/namespaces/kube-system/pods") && q.Get("labelSelector") == "" {
+				return &api.Fault{Wait: hold}
+			}
+			return nil
+		})
+		for i := range manySelectors + 5 {
+			name := fmt.Sprintf("d%02d", i)
+			w.create(daemonSet("kube-system", name))
+			w.status("kube-system", name, 3, 1)
+		}
+		if snap := r.after(3 * time.Second); !snap.PodScope.Owners[uid] || len(snap.PodsOf(uid)) != 3 {
+			t.Errorf("while it loads: %d Pods", len(snap.PodsOf(uid)))
+		}
+		close(hold)
+		snap := r.after(3 * time.Second)
+		if !snap.PodsKnown(uid) || len(snap.PodsOf(uid)) != 3 {
+			t.Errorf("after it has loaded: %d Pods", len(snap.PodsOf(uid)))
+		}
+		if f := snap.Freshness[cluster.Pods]; f.Loading || f.Broken != "" {
+			t.Errorf("%+v", f)
+		}
+		r.end()
+	})
+}
+
 func TestNamespaceNarrowsWorkloadsNotNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -54,7 +54,7 @@ func (w *follows) collect(s *Source) ([]*corev1.Pod, cluster.PodScope) {
 	owners := make(map[types.UID]bool, len(w.suspects))
 	for uid, sus := range w.suspects {
 		owners[uid] = true
-		if f := w.pods[w.scopeOf(sus)]; f != nil && f.reached("") {
+		if w.read(sus) {
 			known.Owners[uid] = true
 		}
 	}
