@@ -180,8 +180,24 @@ func (c *Diagnosis) explained(e *exposure) string {
 		return "is shutting down"
 	case !n.rebootedAt.IsZero() && !n.cordonedAt.IsZero() && n.cordonedAt.Before(ep.shown):
 		return "was cordoned and rebooted"
+	case c.inReboots(n, ep):
+		return "was cordoned, in a series of reboots"
 	}
 	return ""
+}
+
+// inReboots tells of a node that was cordoned before it went down while other nodes
+// are being cordoned and rebooted one after another: it is next in that series.
+func (c *Diagnosis) inReboots(n *nodeState, ep *episode) bool {
+	if n.cordonedAt.IsZero() || !n.cordonedAt.Before(ep.shown) || !n.failing() {
+		return false
+	}
+	for _, o := range c.nodeList {
+		if o != n && !o.rebootedAt.IsZero() && !o.cordonedAt.IsZero() && o.cordonedAt.Before(o.rebootedAt) && n.cordonedAt.Sub(o.rebootedAt).Abs() < 2*time.Hour {
+			return true
+		}
+	}
+	return false
 }
 
 // concentrate moves late nodes to the others where their ages at failure are so

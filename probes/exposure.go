@@ -124,8 +124,8 @@ func (c *Diagnosis) expose(d *daemonSet, ch change, e *exposure, records []clust
 		}
 		if t := r.DeleteRequested; !t.IsZero() && within(t) && (e.deleted.IsZero() || t.Before(e.deleted.From)) {
 			e.deleted = cluster.Exact(t, "Pod.metadata.deletionTimestamp less its grace period")
-			if !r.Unready.IsZero() && r.Unready.Before(t.Add(-time.Second)) {
-				e.suffering = "its old Pod had lost Ready " + stamp(r.Unready)
+			if u := c.unreadyBefore(r); !u.IsZero() && u.Before(t.Add(-time.Second)) {
+				e.suffering = "its old Pod had lost Ready " + stamp(u)
 			}
 		}
 	}
@@ -173,6 +173,22 @@ func (c *Diagnosis) expose(d *daemonSet, ch change, e *exposure, records []clust
 	if ch.first && made != nil {
 		e.deleted = cluster.Exact(made.Created, "the first Pod's creation")
 	}
+}
+
+// unreadyBefore is when a Pod that is being deleted, or is gone, stopped being Ready:
+// as it was seen, or as its condition still says. Zero where it was Ready to the end.
+func (c *Diagnosis) unreadyBefore(r *cluster.PodRecord) time.Time {
+	if !r.Unready.IsZero() {
+		return r.Unready
+	}
+	p := c.s.Pod(r.Namespace, r.Name)
+	if p == nil || p.UID != r.UID {
+		return time.Time{}
+	}
+	if cond := cluster.PodCondition(p, corev1.PodReady); cond != nil && cond.Status != corev1.ConditionTrue {
+		return cond.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 func (c *Diagnosis) graceOf(d *daemonSet) time.Duration {

@@ -17,6 +17,9 @@ func (c *Diagnosis) nodesAreTheIncident(d *daemonSet, held []*nodeState) bool {
 	if len(c.blamed()) > 0 {
 		return false // another rollout broke them
 	}
+	if d.analysis.count(classExplained) > 0 && slices.ContainsFunc(d.analysis.by[classExplained], func(e *exposure) bool { return e.node.removal == "" }) {
+		return true // something restarts or shuts down nodes
+	}
 	var recent []*nodeState
 	for _, n := range c.independent() {
 		if e := n.current(); e != nil && !e.onset.To.Before(d.change.start) {
@@ -172,7 +175,7 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	codes := map[report.Code]int{}
 	for _, n := range list {
 		code := n.code
-		if !n.rebootedAt.IsZero() && (!n.cordonedAt.IsZero() || !n.failing()) {
+		if e := n.current(); !n.rebootedAt.IsZero() && (!n.cordonedAt.IsZero() || !n.failing()) || e != nil && c.inReboots(n, e) {
 			code = report.NodeRebooted
 		}
 		if n.flaps >= 3 && !n.failing() {
