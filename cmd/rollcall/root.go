@@ -50,7 +50,10 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := root.Find(args)
+			c, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("there is no command %q", strings.Join(args, " "))
+			}
 			if err != nil {
 				return usageError{err}
 			}
