@@ -35,7 +35,7 @@ func (freeze) work(ctx context.Context, api API, s *cluster.Snapshot, r Request)
 	}
 	after := ds.DeepCopy()
 	after.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after)})
+	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after), same: true})
 	d.Prediction.Unknown = append(d.Prediction.Unknown, ownersUnknown)
 	d.WatchOut = append(d.WatchOut, "Pods that are gone already, or go later, still come back from the present template: freeze, then roll back")
 	return d, nil
@@ -77,7 +77,7 @@ func (unfreeze) work(ctx context.Context, api API, s *cluster.Snapshot, r Reques
 	if ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
 		d.Blocked = report.Textf("%s is not frozen: its strategy is RollingUpdate", ds.Name)
 	}
-	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after)})
+	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after), same: true})
 	d.Prediction.Unknown = append(d.Prediction.Unknown, ownersUnknown)
 	return d, nil
 }

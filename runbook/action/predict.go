@@ -19,6 +19,7 @@ type future struct {
 	template *corev1.PodTemplateSpec
 	updated  func(*corev1.Pod) bool // whether a Pod of today needs no replacement
 	images   bool                   // say whether the template's images are on the nodes
+	same     bool                   // the template is the present one: only the strategy changes
 }
 
 // predict says what the DaemonSet controller will do by node. It follows the
@@ -141,7 +142,11 @@ func (w *forecast) summarise() {
 		w.rollingSummary(say)
 	} else {
 		say("NOW 0 Pods replaced, frozen: nothing moves until you delete one")
-		if w.outdated > 0 {
+		switch {
+		case w.outdated == 0:
+		case w.f.same:
+			say("THEN %s an earlier revision and %s so; one that is deleted comes back from the present template", countVerb(w.outdated, "Pod", "runs", "run"), stays(w.outdated))
+		default:
 			say("THEN %s another revision; each is replaced when you delete it", countVerb(w.outdated, "Pod", "runs", "run"))
 		}
 	}

@@ -264,6 +264,20 @@ func narrow(w *world, selector map[string]string) {
 	w.revision(1, t)
 }
 
+func TestFreezeInvitesNobodyToDeleteGoodPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(5)
+	w.on("node-01", 1)
+	w.on("node-02", 1)
+	p, err := Prepare(t.Context(), &fakeAPI{w: w}, w.snapshot(), Request{Kind: Freeze, Workload: agent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(all(p.Prediction), "THEN 2 Pods run an earlier revision and stay so; one that is deleted comes back from the present template") {
+		t.Error(all(p.Prediction))
+	}
+}
+
 func TestPredictionSaysUnknownWherePodsWereNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3)

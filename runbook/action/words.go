@@ -18,3 +18,10 @@ func countVerb(n int, noun, one, many string) string {
 }
 
 func replaced(n int) string { return count(n, "Pod") + " replaced" }
+
+func stays(n int) string {
+	if n == 1 {
+		return "stays"
+	}
+	return "stay"
+}
