@@ -43,8 +43,8 @@ func basePrograms() map[string]sim.Program {
 		proxy: sim.Healthy(pull, sim.Exactly(sec)), csiDriver: sim.Healthy(pull, sim.Between(2*sec, 4*sec)),
 		dns: web(2 * sec), frontend: web(4 * sec), cart: web(3 * sec), catalog: web(3 * sec),
 		exporterV1: web(2 * sec), exporterV2: web(2 * sec),
-		// Leaks, and is killed for it about once a day. Everybody knows.
-		reports: sim.OOM(sim.Between(19*time.Hour, 27*time.Hour)),
+		// Leaks, and is killed for it every few days. Everybody knows.
+		reports: sim.OOM(sim.Between(70*time.Hour, 100*time.Hour)),
 		etcd:    sim.Healthy(pull, sim.Exactly(5*sec)), apiServer: sim.Healthy(pull, sim.Exactly(8*sec)),
 		controllers: sim.Healthy(pull, sim.Exactly(4*sec)), scheduling: sim.Healthy(pull, sim.Exactly(4*sec)),
 	}

@@ -43,13 +43,22 @@ func find(name string) (Incident, error) {
 	return Incident{}, fmt.Errorf("no practice incident is called %q: %sthere are %s", name, hint, strings.Join(names, ", "))
 }
 
-// nearest is the name that a misspelt one was meant to be, "" if none is close:
-// letters may be missing, or stand where they do not belong.
+// nearest is the name that a misspelt one was meant to be, "" if none is close: its
+// letters stand in the name in that order, all of them or all but one.
 func nearest(name string, names []string) string {
-	for given := name; len(given) >= 3; given = given[:len(given)-1] {
-		if found := fuzzy.Find(given, names); len(found) > 0 {
-			return found[0].Str
+	if found := fuzzy.Find(name, names); len(found) > 0 {
+		return found[0].Str
+	}
+	best, score := "", 0
+	letters := []rune(name)
+	for i := range letters {
+		if len(letters) < 4 {
+			break
+		}
+		shorter := string(letters[:i]) + string(letters[i+1:])
+		if found := fuzzy.Find(shorter, names); len(found) > 0 && (best == "" || found[0].Score > score) {
+			best, score = found[0].Str, found[0].Score
 		}
 	}
-	return ""
+	return best
 }

@@ -48,7 +48,7 @@ func imageMissing() Incident {
 		programs: map[string]sim.Program{missing: sim.ImageMissing(missing)},
 		build: func(s *stage) error {
 			s.install()
-			s.loseWorker()
+			s.before(2 * time.Hour)
 			s.wake()
 			s.updateExporter(20 * time.Second)
 			s.later(40*time.Second, func() error {

@@ -101,8 +101,8 @@ func (s *stage) relabel(manager, node string, edit func(labels map[string]string
 func (s *stage) forceDelete(node, namespace string, labels map[string]string) {
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	now := int64(0)
-	for _, o := range s.store.List(pods, namespace, metaSelector(labels)) {
-		if p := o.(*corev1.Pod); p.Spec.NodeName == node && s.err == nil {
+	for _, p := range s.pods(namespace, labels) {
+		if p.Spec.NodeName == node && s.err == nil {
 			s.err = s.store.Delete(pods, namespace, p.Name, &metav1.DeleteOptions{GracePeriodSeconds: &now})
 		}
 	}
@@ -111,7 +111,7 @@ func (s *stage) forceDelete(node, namespace string, labels map[string]string) {
 // lose takes nodes down so long before Epoch, and lets the control plane react:
 // their Pods are evicted after five minutes and stay Terminating.
 func (s *stage) lose(before time.Duration, nodes ...string) {
-	s.before(before + time.Minute)
+	s.before(before + 15*time.Second)
 	s.world.Start()
 	s.before(before)
 	for _, n := range nodes {
@@ -121,10 +121,40 @@ func (s *stage) lose(before time.Duration, nodes ...string) {
 	s.world.Stop()
 }
 
-// wake begins the heartbeats of the present.
+// wake begins the heartbeats of the present, among the noise of an ordinary night:
+// a probe that failed now and then, and kubelets that complain about the nameservers
+// of their host.
 func (s *stage) wake() {
-	s.before(6 * time.Minute)
+	s.before(41 * time.Minute)
+	for _, p := range s.pods("shop", labelled("catalog"))[:1] {
+		s.world.Host(p.Spec.NodeName).Event(p, corev1.EventTypeWarning, "Unhealthy",
+			"Readiness probe failed: Get \"http://"+p.Status.PodIP+":8080/healthz\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
+	}
+	complain := func() {
+		for _, p := range s.pods("shop", labelled("frontend")) {
+			s.world.Host(p.Spec.NodeName).Event(p, corev1.EventTypeWarning, "DNSConfigForming",
+				"Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.20.0.2 10.20.1.2 10.20.2.2")
+		}
+	}
+	complain()
+	s.before(4 * time.Minute)
+	complain()
+	s.before(100 * time.Second)
 	s.world.Start()
+	for at := 75 * time.Second; at < time.Hour; at += 4 * time.Minute {
+		s.later(at, func() error { complain(); return nil })
+	}
+}
+
+// pods are those with the labels.
+func (s *stage) pods(namespace string, labels map[string]string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, o := range s.store.List(corev1.SchemeGroupVersion.WithResource("pods"), namespace, metaSelector(labels)) {
+		if p := o.(*corev1.Pod); p.Spec.NodeName != "" {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func image(ds *appsv1.DaemonSet, container, to string) {

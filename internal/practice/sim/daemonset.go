@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -36,6 +37,7 @@ type daemonSetController struct {
 	recorder *recorder
 	rng      *rand.Rand
 	backoff  map[string]*podBackoff // of deleting failed Pods
+	data     map[types.UID]templateData
 }
 
 type podBackoff struct {
@@ -45,7 +47,8 @@ type podBackoff struct {
 
 func newDaemonSetController(w *World) *daemonSetController {
 	c := &daemonSetController{
-		w: w, recorder: w.newRecorder(daemonSetControllerName, ""), rng: w.random("daemonset"), backoff: map[string]*podBackoff{},
+		w: w, recorder: w.newRecorder(daemonSetControllerName, ""), rng: w.random("daemonset"),
+		backoff: map[string]*podBackoff{}, data: map[types.UID]templateData{},
 	}
 	c.queue = w.newQueue(20*time.Millisecond, c.sync)
 	w.daemonSets.watch(func(_, new *appsv1.DaemonSet) {

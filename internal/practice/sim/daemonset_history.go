@@ -20,7 +20,7 @@ import (
 // creates it where there is none, and gives it the highest number.
 // Source: pkg/controller/daemon/update.go, constructHistory.
 func (c *daemonSetController) constructHistory(ds *appsv1.DaemonSet) (cur *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
-	data, err := revisionData(&ds.Spec.Template)
+	data, err := c.revisionOf(ds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,6 +51,24 @@ func (c *daemonSetController) constructHistory(ds *appsv1.DaemonSet) (cur *appsv
 		})
 	}
 	return cur, old, err
+}
+
+// revisionOf is the serialised template; it is worked out once for a generation.
+func (c *daemonSetController) revisionOf(ds *appsv1.DaemonSet) ([]byte, error) {
+	known := c.data[ds.UID]
+	if known.generation == ds.Generation {
+		return known.data, nil
+	}
+	data, err := revisionData(&ds.Spec.Template)
+	if err == nil {
+		c.data[ds.UID] = templateData{ds.Generation, data}
+	}
+	return data, err
+}
+
+type templateData struct {
+	generation int64
+	data       []byte
 }
 
 // revisionData is the strategic merge patch that puts a template back.

@@ -75,6 +75,11 @@ func (h *Host) Reboot() {
 // SetClock puts the node's clock ahead by d, or back.
 func (h *Host) SetClock(d time.Duration) { h.k.skew = d }
 
+// Event has the node's kubelet say something about a Pod.
+func (h *Host) Event(p *corev1.Pod, kind, reason, message string) {
+	h.k.event(refPod(p), kind, reason, "%s", message)
+}
+
 // FailProbe has the readiness probes of a Pod on this node fail from now on.
 func (h *Host) FailProbe(namespace, pod, words string) {
 	if run := h.k.runs[key(namespace, pod)]; run != nil {

@@ -77,13 +77,12 @@ func (k *kubelet) after(d time.Duration, run func()) {
 // beat begins the kubelet's periodic work.
 func (k *kubelet) beat() {
 	t, rng := k.w.timers, k.rng
-	k.lastStatus = k.w.now().Add(-between(rng, 0, t.StatusReport))
+	k.lastStatus = time.Time{} // a kubelet posts its status when it starts
 	period := func(d time.Duration) time.Duration { return between(rng, d, d+d/25) }
 	phase := func(d time.Duration) time.Duration { return between(rng, 0, d) }
 	if t.Exact {
 		period = func(d time.Duration) time.Duration { return d }
 		phase = func(time.Duration) time.Duration { return 0 }
-		k.lastStatus = k.w.now()
 	}
 	k.w.every(phase(t.LeaseRenew), func() time.Duration { return period(t.LeaseRenew) }, k.renewLease)
 	k.w.every(phase(t.StatusUpdate), constantly(t.StatusUpdate), k.tick)
@@ -122,12 +121,12 @@ func (k *kubelet) report() {
 	}
 	now := k.w.now()
 	want := k.conditions(n)
-	due := now.Sub(k.lastStatus) >= k.w.timers.StatusReport || k.imagesNew || n.Status.NodeInfo.BootID != k.bootID
+	changed := k.lastStatus.IsZero() || k.imagesNew || n.Status.NodeInfo.BootID != k.bootID
 	for _, c := range want {
 		old := nodeCondition(&n.Status, c.Type)
-		due = due || old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+		changed = changed || old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
 	}
-	if !due {
+	if !changed && now.Sub(k.lastStatus) < k.w.timers.StatusReport {
 		return
 	}
 	was := nodeReadiness(n)
@@ -147,7 +146,12 @@ func (k *kubelet) report() {
 	if err != nil {
 		return
 	}
+	// The next post without a change is put off by up to half the period either way
+	// (kubelet_node_status.go, calculateDelay).
 	k.lastStatus, k.imagesNew = now, false
+	if half := k.w.timers.StatusReport / 2; !k.w.timers.Exact && changed {
+		k.lastStatus = now.Add(between(k.rng, -half, half))
+	}
 	if rebooted {
 		k.event(refNode(n), corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", k.name, k.bootID)
 	}

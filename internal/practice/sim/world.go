@@ -147,8 +147,8 @@ func (w *World) Start() {
 	}
 	w.nodeHealth.start()
 	w.gc.start()
-	w.lead("kube-controller-manager")
-	w.lead("kube-scheduler")
+	w.lead(controllerManager)
+	w.lead(schedulerManager)
 }
 
 // Stop holds the heartbeat. Controllers and containers go on; nobody renews a
