@@ -106,6 +106,9 @@ func (m *Model) set(st *incident.State) tea.Cmd {
 	}
 	old := m.st
 	m.st = st
+	if connect.NoPicture(st) && !connect.NoPicture(old) {
+		m.stack, m.timeline = nil, nil // what they show is gone
+	}
 	m.triage.Set(st)
 	m.checklist.Set(st)
 	if m.timeline != nil {

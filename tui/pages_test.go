@@ -321,6 +321,20 @@ func TestNothingIsFinalWhileItIsBeingRead(t *testing.T) {
 	d.misses("Nothing is wrong", "0 nodes", "0 Ready")
 }
 
+func TestAPictureThatIsGoneTakesWhatItShowedAlong(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]string{{"t"}, {"v"}, {"t", "enter"}, {"/"}, {"a"}, {"tab"}} {
+		d := open(t, 100, 30, tuitest.Checklist(4))
+		d.press(keys...)
+		d.send(StateMsg{tuitest.NoCluster()})
+		d.sees("No picture of prod-eu-1")
+		d.press("enter", "down", "q")
+		if !d.quit {
+			t.Errorf("%v: something still has the keys", keys)
+		}
+	}
+}
+
 func TestWhatWasSaidStaysForAMoment(t *testing.T) {
 	t.Parallel()
 	d := open(t, 100, 30, tuitest.Cascade())

@@ -141,6 +141,9 @@ func Legend(t *report.Timeline, s *style.Styles, short bool, w int) []string {
 	for _, l := range t.Lanes {
 		there[first(l.Class, l.Marks)] = true
 		for _, m := range l.Marks {
+			if glyph(m.Kind) != 0 && m.At.Before(t.From.Time) {
+				continue // not in the picture
+			}
 			seen[m.Kind] = true
 			span = span || m.Until != nil && glyph(m.Kind) != 0
 		}

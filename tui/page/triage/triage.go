@@ -156,7 +156,9 @@ func (p *Page) tail(s *style.Styles, w int) []string {
 	switch {
 	case len(p.rows) == 0 && p.filter != nil:
 		text = "no workload matches"
-	case r.Quiet > 0 && len(r.Workloads) == 0: // the panel says it
+	case r.Quiet > 0 && len(r.Workloads) == 0 && r.Verdict.Attribution == report.Healthy: // the panel says it
+	case r.Quiet > 0 && len(r.Workloads) == 0:
+		text = wording.Count(r.Quiet, "workload") + " fine"
 	case r.Quiet > 0:
 		text = fmt.Sprintf("%d others fine", r.Quiet)
 	case len(r.Workloads) == 0 && len(r.Waiting) == 0:
