@@ -62,6 +62,9 @@ func (c *Diagnosis) buildReport() {
 		}
 	}
 	for _, n := range c.s.NotRead {
+		if n.Reason == cluster.NotAsked {
+			continue
+		}
 		r.NotRead = append(r.NotRead, report.NotRead{Resource: report.Clean(string(n.Resource)), Namespace: report.Clean(n.Namespace), Reason: report.Clean(n.Reason)})
 	}
 	slices.SortFunc(r.NotRead, func(a, b report.NotRead) int {

@@ -143,6 +143,9 @@ func serverMinor(v string) int {
 // leaseReference is the moment against which Leases are judged: Leases may have
 // been read somewhat before the rest, and then all of them look old.
 func leaseReference(s *cluster.Snapshot) time.Time {
+	if f := s.Freshness[cluster.Leases]; f.Broken != "" && !f.Since.IsZero() && f.Since.Before(s.AsOf) {
+		return f.Since // nobody has looked since; they did not grow old
+	}
 	var newest time.Time
 	for _, n := range s.Nodes {
 		if l := s.NodeLease(n.Name); l != nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(newest) {

@@ -204,7 +204,7 @@ func TestAReadOnlySessionReadsEverything(t *testing.T) {
 			t.Fatalf("%v, loading %v", err, snap.Loading())
 		}
 		for _, n := range snap.NotRead {
-			if n.Reason != "Absent" {
+			if n.Reason != cluster.NotAsked {
 				t.Errorf("%+v", n)
 			}
 		}

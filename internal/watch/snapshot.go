@@ -165,7 +165,7 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 		add(cluster.Pods, s.workloadsLoading(), nil, contact)
 	}
 	for _, r := range notAsked {
-		refuse(r, "", "Absent", "not read from a live cluster")
+		refuse(r, "", cluster.NotAsked, "not read from a live cluster")
 	}
 	slices.SortFunc(notRead, func(a, b cluster.NotRead) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Reason, b.Reason))

@@ -25,22 +25,27 @@ const (
 	TaintUnreachable = corev1.TaintNodeUnreachable
 )
 
-// DaemonTolerations are the tolerations that a daemon Pod of the template has:
-// its own, and those that the controller adds.
+// automatic are the tolerations that the controller adds to every daemon Pod, and
+// the last of them to those on the host's network only.
 // Source: pkg/controller/daemon/util/daemonset_util.go, AddOrUpdateDaemonPodTolerations.
-func DaemonTolerations(t *corev1.PodTemplateSpec) []corev1.Toleration {
-	auto := []corev1.Toleration{
-		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+var automatic = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+}
+
+// tolerates tells whether a daemon Pod of the template tolerates the taint, by its
+// own tolerations or by those that the controller adds.
+func tolerates(t *corev1.PodTemplateSpec, taint *corev1.Taint) bool {
+	added := automatic
+	if !t.Spec.HostNetwork {
+		added = automatic[:len(automatic)-1]
 	}
-	if t.Spec.HostNetwork {
-		auto = append(auto, corev1.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
-	}
-	return append(append([]corev1.Toleration{}, t.Spec.Tolerations...), auto...)
+	return tolerated(t.Spec.Tolerations, taint) || tolerated(added, taint)
 }
 
 // Selected tells whether the template's nodeName, nodeSelector and required node
@@ -57,13 +62,12 @@ func Selected(n *corev1.Node, t *corev1.PodTemplateSpec) bool {
 // UntoleratedTaints are the NoSchedule and NoExecute taints of the node that a
 // daemon Pod of the template does not tolerate.
 func UntoleratedTaints(n *corev1.Node, t *corev1.PodTemplateSpec) []corev1.Taint {
-	tolerations := DaemonTolerations(t)
 	var out []corev1.Taint
 	for _, taint := range n.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectPreferNoSchedule {
 			continue
 		}
-		if !tolerated(tolerations, &taint) {
+		if !tolerates(t, &taint) {
 			out = append(out, taint)
 		}
 	}
@@ -191,7 +195,8 @@ type UpdateLoop struct {
 // UpdateLoop computes what the DaemonSet controller would count for the template t
 // when a Pod is updated by the rule given. Considered are every node with an owned
 // Pod that has not ended, whether DESIRED counts the node or not, and every node
-// that should have one.
+// that should have one. Where the DaemonSet's Pods were not read only the counts of
+// nodes are worked out.
 // Source: pkg/controller/daemon/update.go, rollingUpdate; daemon_controller.go, podsShouldBeOnNode.
 func (s *Snapshot) UpdateLoop(ds *appsv1.DaemonSet, t *corev1.PodTemplateSpec, updated func(*corev1.Pod) bool) UpdateLoop {
 	byNode := map[string][]*corev1.Pod{}
@@ -201,7 +206,7 @@ func (s *Snapshot) UpdateLoop(ds *appsv1.DaemonSet, t *corev1.PodTemplateSpec, u
 		}
 	}
 	var u UpdateLoop
-	minReady := MinReady(ds)
+	minReady, known := MinReady(ds), s.PodsKnown(ds.UID)
 	add := func(name string, n *corev1.Node) {
 		slot := Slot{Node: name, Missing: n == nil}
 		if n != nil {
@@ -211,7 +216,7 @@ func (s *Snapshot) UpdateLoop(ds *appsv1.DaemonSet, t *corev1.PodTemplateSpec, u
 			u.Desired++
 		}
 		pods := byNode[name]
-		if len(pods) == 0 && !slot.ShouldRun {
+		if len(pods) == 0 && (!slot.ShouldRun || !known) {
 			return
 		}
 		fillSlot(&slot, pods, updated, minReady, s.AsOf)

@@ -90,9 +90,13 @@ type Freshness struct {
 type NotRead struct {
 	Resource  Resource
 	Namespace string // "" for all
-	Reason    string // Forbidden, Failed, Absent
+	Reason    string // Forbidden, Failed, Absent, NotAsked
 	Detail    string
 }
+
+// NotAsked is the reason of a resource that nobody tried to read, because no probe
+// asks for it there. That is no gap in the picture, but its absence proves nothing.
+const NotAsked = "NotAsked"
 
 // PodScope says whose Pods were read: all of them, or those of some workloads
 // and nodes. A workload out of scope has unknown Pods, not none.
