@@ -2,7 +2,6 @@ package probes
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +89,7 @@ func (n *nodeState) trouble(start time.Time) *episode {
 
 func (c *Diagnosis) nodeStates() {
 	c.nodes = make(map[string]*nodeState, len(c.s.Nodes))
-	c.grace, c.graceSource = nodeGrace(c.s)
+	c.grace, _ = c.s.Grace()
 	c.leaseNow = leaseReference(c.s)
 	for _, n := range c.s.Nodes {
 		st := &nodeState{node: n, name: n.Name, ready: cluster.NodeReadiness(n)}
@@ -100,44 +99,6 @@ func (c *Diagnosis) nodeStates() {
 		c.nodes[n.Name] = st
 		c.nodeList = append(c.nodeList, st)
 	}
-}
-
-// nodeGrace is node-monitor-grace-period: as given, or read off nodes that went
-// Unknown, or Kubernetes' default for the server's version.
-func nodeGrace(s *cluster.Snapshot) (time.Duration, string) {
-	if s.NodeGrace > 0 {
-		return s.NodeGrace, "as given"
-	}
-	def := 50 * time.Second
-	if minor := serverMinor(s.Source.Version); minor > 0 && minor < 32 {
-		def = 40 * time.Second
-	}
-	var gaps []time.Duration
-	for _, n := range s.Nodes {
-		c := cluster.NodeCondition(n, corev1.NodeReady)
-		l := s.NodeLease(n.Name)
-		if c == nil || c.Status != corev1.ConditionUnknown || l == nil || l.Spec.RenewTime == nil || s.AsOf.Sub(c.LastTransitionTime.Time) > 24*time.Hour {
-			continue
-		}
-		if gap := c.LastTransitionTime.Sub(l.Spec.RenewTime.Time); gap >= 5*time.Second && gap < 10*time.Minute {
-			gaps = append(gaps, gap)
-		}
-	}
-	if len(gaps) >= 2 {
-		slices.Sort(gaps)
-		if g := gaps[0].Truncate(5 * time.Second); g >= 5*time.Second && gaps[len(gaps)-1]-gaps[0] <= 15*time.Second {
-			return g, "inferred from Leases and conditions"
-		}
-	}
-	return def, "Kubernetes' default"
-}
-
-func serverMinor(v string) int {
-	var major, minor int
-	if _, err := fmt.Sscanf(v, "v%d.%d", &major, &minor); err != nil || major != 1 {
-		return 0
-	}
-	return minor
 }
 
 // leaseReference is the moment against which Leases are judged: Leases may have
