@@ -182,10 +182,62 @@ func (w *world) appPods(a *App, sets []*appsv1.ReplicaSet, revs []revision) erro
 			}
 			*sets[i].Spec.Replicas++
 			made++
-			if !r.Gone {
-				w.add("Pod", cluster.Pods, p)
+			if r.Gone {
+				continue
+			}
+			w.add("Pod", cluster.Pods, p)
+			if err := w.evict(p, r, nodes[(made-1)%len(nodes)+1:], nodes); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// evict does to a Pod without a toleration of its own what happens on a node that
+// was not Ready for five minutes: it is told to go, stays Terminating where no
+// kubelet hears of it (or where the network cannot be taken down), and another
+// takes its place elsewhere.
+// Source: pkg/controller/tainteviction/taint_eviction.go.
+func (w *world) evict(p *corev1.Pod, r PodRule, after, all []*corev1.Node) error {
+	e := w.byKey[identity{string(cluster.Nodes), "", p.Spec.NodeName}]
+	if e == nil || p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
+		return nil
+	}
+	var asked time.Time
+	for _, t := range e.object.(*corev1.Node).Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded != nil && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) {
+			asked = t.TimeAdded.Add(5 * time.Minute)
+		}
+	}
+	if asked.IsZero() || asked.After(w.c.now) || asked.Before(p.CreationTimestamp.Time) {
+		return nil
+	}
+	gone, grace := metav1.NewTime(asked.Add(30*time.Second)), int64(30)
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &gone, &grace
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+		Message: "Taint manager: deleting due to NoExecute taint", LastTransitionTime: metav1.NewTime(asked),
+	})
+	if w.c.now.Sub(asked) < eventTTL {
+		ref := podReference(p, "")
+		ref.UID = ""
+		w.event(ref, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod "+p.Namespace+"/"+p.Name, "taint-eviction-controller", "", asked)
+	}
+	for _, n := range append(append([]*corev1.Node(nil), after...), all...) {
+		now := w.byKey[identity{string(cluster.Nodes), "", n.Name}].object.(*corev1.Node)
+		if n.Name == p.Spec.NodeName || !tolerated(now.Spec.Taints, p.Spec.Tolerations[:0], corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute) {
+			continue
+		}
+		q := &corev1.Pod{ObjectMeta: *p.ObjectMeta.DeepCopy(), Spec: *p.Spec.DeepCopy()}
+		q.Name, q.UID, q.DeletionTimestamp, q.DeletionGracePeriodSeconds = p.GenerateName+suffix(5, p.Name, "again"), "", nil, nil
+		q.Spec.NodeName = n.Name
+		r.Terminating, r.Unready = "", ""
+		if err := w.run(q, &r, podTimes{created: asked.Add(time.Second), ready: asked.Add(14 * time.Second)}); err != nil {
+			return err
+		}
+		w.add("Pod", cluster.Pods, q)
+		return nil
 	}
 	return nil
 }

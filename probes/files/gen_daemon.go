@@ -98,6 +98,7 @@ func (w *world) daemon(d *Daemon) error {
 	if err := w.daemonPods(d, ds, revs); err != nil {
 		return err
 	}
+	w.throttle(d)
 	if len(d.Patch) > 0 {
 		return w.patch("DaemonSet/"+d.Namespace+"/"+d.Name, d.Patch)
 	}
@@ -229,6 +230,9 @@ func (w *world) daemonPods(d *Daemon, ds *appsv1.DaemonSet, revs []revision) err
 			}
 		}
 		w.add("Pod", cluster.Pods, p)
+		if w.c.now.Sub(t.created) < eventTTL && rule.Pending == "" {
+			w.scheduled(p, t.created)
+		}
 	}
 	return nil
 }

@@ -148,9 +148,13 @@ type NodeTrouble struct {
 	Rebooted bool           `json:"rebooted"`
 	Taints   []corev1.Taint `json:"taints"`
 	// Condition is another condition that turns True.
-	Condition string          `json:"condition"`
-	NoEvent   bool            `json:"noEvent"` // the event has expired
-	Patch     json.RawMessage `json:"patch"`   // a strategic merge on each Node
+	Condition string `json:"condition"`
+	NoEvent   bool   `json:"noEvent"` // the event has expired
+	// Until is when it was over: the node is Ready again and takes Pods, and what
+	// happened shows in events and the time of its condition alone. After a reboot
+	// the containers there have restarted.
+	Until string          `json:"until"`
+	Patch json.RawMessage `json:"patch"` // a strategic merge on each Node
 }
 
 func (w *world) happen(t NodeTrouble) error {
@@ -167,11 +171,53 @@ func (w *world) happen(t NodeTrouble) error {
 		return err
 	}
 	for i, n := range nodes {
-		if err := w.strike(n, t, at.Add(time.Duration(i)*each)); err != nil {
+		shift := time.Duration(i) * each
+		if t.Until != "" {
+			until, err := w.c.when(t.Until)
+			if err != nil {
+				return err
+			}
+			w.recover(n, t, at.Add(shift), until.Add(shift))
+			continue
+		}
+		if err := w.strike(n, t, at.Add(shift)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recover leaves behind what a trouble that is over leaves.
+func (w *world) recover(n *corev1.Node, t NodeTrouble, at, until time.Time) {
+	if t.Cordoned {
+		w.nodeEvent(t, n, "NodeNotSchedulable", "Node "+n.Name+" status is now: NodeNotSchedulable", "kubelet", at)
+		w.nodeEvent(t, n, "NodeSchedulable", "Node "+n.Name+" status is now: NodeSchedulable", "kubelet", until)
+	}
+	if t.Ready != "" {
+		source := "kubelet"
+		if t.Ready == "Unknown" {
+			source = "node-controller"
+		}
+		for j := range n.Status.Conditions {
+			c := &n.Status.Conditions[j]
+			if c.Type != corev1.NodeReady && (t.Ready != "Unknown" || c.Type == corev1.NodeNetworkUnavailable) {
+				continue
+			}
+			c.LastTransitionTime = metav1.NewTime(until)
+			if c.LastHeartbeatTime.Time.Before(until) {
+				c.LastHeartbeatTime = metav1.NewTime(until)
+			}
+		}
+		w.nodeEvent(t, n, "NodeNotReady", "Node "+n.Name+" status is now: NodeNotReady", source, at)
+		w.nodeEvent(t, n, "NodeReady", "Node "+n.Name+" status is now: NodeReady", "kubelet", until)
+	}
+	if t.Rebooted {
+		back := until.Add(-4 * time.Second)
+		n.Status.NodeInfo.BootID = string(uid("boot", n.Name, back.String()))
+		w.boots[n.Name] = until
+		w.nodeEvent(t, n, "Starting", "Starting kubelet.", "kubelet", back)
+		w.nodeEvent(t, n, "Rebooted", "Node "+n.Name+" has been rebooted, boot id: "+n.Status.NodeInfo.BootID, "kubelet", back)
+	}
 }
 
 func (w *world) strike(n *corev1.Node, t NodeTrouble, at time.Time) error {

@@ -226,6 +226,17 @@ func (w *world) run(p *corev1.Pod, r *PodRule, t podTimes) error {
 		})
 	}
 	since := metav1.NewTime(t.ready)
+	if boot, ok := w.boots[p.Spec.NodeName]; ok && boot.After(t.created) {
+		since = metav1.NewTime(boot.Add(14 * time.Second))
+		for i := range p.Status.ContainerStatuses {
+			c := &p.Status.ContainerStatuses[i]
+			c.RestartCount++
+			c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+				ExitCode: 255, Reason: "Unknown", StartedAt: c.State.Running.StartedAt, FinishedAt: metav1.NewTime(boot),
+			}
+			c.State.Running.StartedAt = metav1.NewTime(boot.Add(4 * time.Second))
+		}
+	}
 	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(t.created.Add(3 * time.Second))}
 	reason, message := "", ""
 	if r.Fail != nil {
@@ -289,6 +300,9 @@ func (w *world) loseNode(p *corev1.Pod) {
 	}
 	if c.LastTransitionTime.Time.After(p.CreationTimestamp.Time) {
 		ready.Status, ready.LastTransitionTime = corev1.ConditionFalse, c.LastTransitionTime
+		if w.c.now.Sub(c.LastTransitionTime.Time) < eventTTL {
+			w.event(podReference(p, ""), corev1.EventTypeWarning, "NodeNotReady", "Node is not ready", "node-controller", "", c.LastTransitionTime.Time)
+		}
 	}
 }
 
@@ -338,6 +352,7 @@ func (w *world) fail(p *corev1.Pod, f *Failure, t podTimes, initialized *corev1.
 			StartedAt: metav1.NewTime(last.Add(-2 * time.Second)), FinishedAt: metav1.NewTime(last),
 		}
 	}
+	w.failEvents(p, s, init, f, t)
 	if init {
 		p.Status.Phase = corev1.PodPending
 		initialized.Status, initialized.Reason = corev1.ConditionFalse, "ContainersNotInitialized"

@@ -29,6 +29,7 @@ type world struct {
 	plain   []composed
 	nodes   []*corev1.Node            // in the order of the pools
 	was     map[string][]corev1.Taint // before any trouble
+	boots   map[string]time.Time      // when nodes that rebooted were Ready again
 	empty   map[cluster.Resource]bool // kinds that plain documents hold, if only as empty lists
 }
 
@@ -41,7 +42,7 @@ type entry struct {
 }
 
 func newWorld(c *composition) *world {
-	return &world{c: c, byKey: map[identity]*entry{}, was: map[string][]corev1.Taint{}}
+	return &world{c: c, byKey: map[identity]*entry{}, was: map[string][]corev1.Taint{}, boots: map[string]time.Time{}}
 }
 
 // read sorts the documents by what they generate. A later document of the same
