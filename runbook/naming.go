@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,20 @@ func failing(w *report.Workload) (node, lost, pod string) {
 	if len(rec.Unreachable) > 0 {
 		lost = string(rec.Unreachable[0])
 	}
+	if rec.Pod != "" {
+		for _, f := range w.Findings {
+			if f.Object.Name == rec.Pod {
+				return string(f.Node), lost, string(rec.Pod)
+			}
+		}
+		if len(rec.Reachable) > 0 {
+			return string(rec.Reachable[0]), lost, string(rec.Pod)
+		}
+	}
 	for _, f := range w.Findings {
+		if f.Code == report.StuckTerminating || slices.Contains(rec.Unreachable, f.Node) {
+			continue // deleting it, or asking its kubelet, does nothing
+		}
 		if f.Code.IsPod() && f.Object.Kind == "Pod" {
 			return string(f.Node), lost, string(f.Object.Name)
 		}

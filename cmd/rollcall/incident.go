@@ -38,7 +38,7 @@ type composition struct {
 	identify func() incident.Identity // where the identity comes later; may be nil
 	journal  keeper
 	clock    incident.Clock
-	folder   string // where notes go by default
+	started  time.Time // wall time, for the name of the notes
 	options  probes.Options
 }
 
@@ -90,7 +90,7 @@ func (c *composition) document(st *incident.State, worst *report.Report) *notes.
 // their form.
 func (c *composition) writeNotes(path string, st *incident.State, worst *report.Report) (string, error) {
 	if path == "" {
-		path = filepath.Join(c.folder, "rollcall-"+c.clock.Now().UTC().Format("20060102-150405")+".md")
+		path = c.notesPath()
 	}
 	doc := c.document(st, worst)
 	var raw []byte
@@ -112,6 +112,12 @@ func (c *composition) writeNotes(path string, st *incident.State, worst *report.
 		return "", fmt.Errorf("the notes were not written to %s: %w; name another file", path, err)
 	}
 	return path, nil
+}
+
+// notesPath is where the notes of the incident go where nobody says otherwise: one
+// file, named after when it began.
+func (c *composition) notesPath() string {
+	return "rollcall-" + c.started.UTC().Format("20060102-150405") + ".md"
 }
 
 // stateFolder is where journals are kept.

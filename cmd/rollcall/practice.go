@@ -207,7 +207,7 @@ func (o *practiceOptions) show(ctx context.Context, lab *practice.Cluster) error
 	source := watch.New(watch.Config{Conn: conn, Type: "practice", NodeGrace: o.nodeGrace, Now: lab.Now, Logger: o.logger})
 	journal := o.openJournal("practice-" + o.incident)
 	defer journal.Close()
-	c := &composition{source: source, api: conn.API(), want: source.Want, retry: source.Retry, identity: o.identity(ctx, conn), journal: journal, clock: wallClock{}}
+	c := &composition{source: source, api: conn.API(), want: source.Want, retry: source.Retry, identity: o.identity(ctx, conn), journal: journal, clock: wallClock{}, started: time.Now()}
 	var beside sync.WaitGroup
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -48,7 +49,7 @@ func (o *screenOptions) open(ctx context.Context, c *composition, target *report
 	if err != nil {
 		return err
 	}
-	t := tui.Options{Clock: c.clock, Theme: theme, NoAltScreen: o.noAltScreen, NoMouse: o.noMouse}
+	t := tui.Options{Clock: c.clock, Theme: theme, NoAltScreen: o.noAltScreen, NoMouse: o.noMouse, NotesPath: c.notesPath()}
 	if target != nil {
 		t.Open = &incident.OpenWorkload{Workload: *target}
 	}
@@ -78,7 +79,7 @@ func (a *app) openScreen(ctx context.Context, o *triageOptions, t *target) error
 	journal := a.openJournal(name)
 	defer journal.Close()
 	c := &composition{source: l, api: l, want: l.Want, retry: l.Retry, identity: l.Identify(), identify: l.Identify, journal: journal,
-		clock: wallClock{}, options: probes.Options{Namespace: namespace}}
+		clock: wallClock{}, started: time.Now(), options: probes.Options{Namespace: namespace}}
 	var key *report.WorkloadKey
 	if t != nil {
 		k := t.key(namespace)

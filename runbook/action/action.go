@@ -86,7 +86,7 @@ const (
 // Plan is an action worked out on the object as it is now.
 type Plan struct {
 	Request
-	Title      report.Text // "Roll back DaemonSet calico-node, revision 7 -> 6"
+	Title      report.Text // "Roll back DaemonSet calico-node, revision 7 → 6"
 	Object     Ref
 	UID        string
 	Generation int64 // 0 for a Pod

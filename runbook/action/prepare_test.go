@@ -33,7 +33,7 @@ func TestPlansCarryCommandReverseAndGrade(t *testing.T) {
 		{Request{Kind: Unfreeze, Workload: agent}, true, "Let DaemonSet agent roll again: RollingUpdate",
 			`kubectl patch daemonset agent -n kube-system --type=merge -p '{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}'`,
 			`kubectl patch daemonset agent -n kube-system --type=merge -p '{"spec":{"updateStrategy":{"type":"OnDelete"}}}'`, Typed, "agent"},
-		{Request{Kind: RollBack, Workload: agent, ToRevision: 1}, false, "Roll back DaemonSet agent, revision 2 -> 1",
+		{Request{Kind: RollBack, Workload: agent, ToRevision: 1}, false, "Roll back DaemonSet agent, revision 2 → 1",
 			"kubectl rollout undo daemonset/agent -n kube-system --to-revision=1",
 			"kubectl rollout undo daemonset/agent -n kube-system --to-revision=2", Typed, "agent"},
 		{Request{Kind: DeletePod, Workload: agent, Pod: "agent-node-01-r2"}, false, "Delete Pod agent-node-01-r2 on node-01",

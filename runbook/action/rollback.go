@@ -49,7 +49,7 @@ func (rollBack) work(ctx context.Context, api API, s *cluster.Snapshot, r Reques
 		After: mustJSON(revisionMark{target.number, target.name}),
 	}
 	if cur := s.CurrentRevision(ds.DaemonSet); cur != nil {
-		p.Title = report.Textf("Roll back DaemonSet %s, revision %d -> %d", ds.Name, cur.Revision, target.number)
+		p.Title = report.Textf("Roll back DaemonSet %s, revision %d → %d", ds.Name, cur.Revision, target.number)
 		p.Reverse = report.Textf("kubectl rollout undo daemonset/%s -n %s --to-revision=%d", ds.Name, ds.Namespace, cur.Revision)
 		p.Before = mustJSON(revisionMark{cur.Revision, cur.Name})
 	}

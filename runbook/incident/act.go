@@ -239,7 +239,7 @@ func (l *Loop) left() []report.Text {
 	for _, ds := range l.snap.DaemonSets {
 		k := report.WorkloadKey{Kind: "DaemonSet", Namespace: report.Clean(ds.Namespace), Name: report.Clean(ds.Name)}
 		if _, ours := l.frozen[k]; ours && ds.Spec.UpdateStrategy.Type == "OnDelete" {
-			out = append(out, report.Textf("%s is frozen (OnDelete) by this session: %s puts it back", k, action.Unfreeze))
+			out = append(out, report.Textf("%s is still frozen (OnDelete): unfreezing it puts RollingUpdate back", k))
 		}
 	}
 	return out

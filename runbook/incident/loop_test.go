@@ -36,7 +36,7 @@ func TestFreezeFromTriageTakesTheWorstSpreadingWorkload(t *testing.T) {
 	if !x.journal.has(session.SessionStarted, session.ActionConfirmed, session.ActionApplied) {
 		t.Errorf("journal %v", x.journal.kinds())
 	}
-	if st = x.after(time.Second); len(st.Left) != 1 || !strings.Contains(string(st.Left[0]), "is frozen (OnDelete) by this session") {
+	if st = x.after(time.Second); len(st.Left) != 1 || !strings.Contains(string(st.Left[0]), "is still frozen (OnDelete)") {
 		t.Errorf("left: %q", st.Left)
 	}
 }

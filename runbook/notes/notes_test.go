@@ -108,7 +108,7 @@ func play(t testing.TB) Input {
 	s.events(g.Observe("new-pod", report.Result{State: report.StepAnomaly, Findings: []report.Finding{broken("node-1", 0), broken("node-2", 1)}}, at(s.now)))
 	s.add(session.CommandCopied, "kubectl logs -n kube-system calico-node-0 -c install-cni", nil)
 	s.add(session.CommandCopied, "kubectl logs -n kube-system calico-node-0 -c install-cni", nil)
-	back := session.Action{ID: 2, Kind: "RollBack", Title: "Roll back DaemonSet calico-node, revision 7 -> 6", Object: target.String(),
+	back := session.Action{ID: 2, Kind: "RollBack", Title: "Roll back DaemonSet calico-node, revision 7 → 6", Object: target.String(),
 		Kubectl: "kubectl rollout undo daemonset/calico-node -n kube-system --to-revision=6", Reverse: "kubectl rollout undo daemonset/calico-node -n kube-system --to-revision=7",
 		Diff: []string{"-   configMap: calico-config-v2", "+   configMap: calico-config"}, Effect: []string{"NOW 0 Pods, frozen"}}
 	s.now = 60
