@@ -215,7 +215,17 @@ func (w *world) daemonPods(d *Daemon, ds *appsv1.DaemonSet, revs []revision) err
 		if err != nil {
 			return err
 		}
+		if joined := n.CreationTimestamp.Time; rule.Created == "" && joined.After(t.created) {
+			// The node came later: what is on it now decided about its first Pod.
+			if should, _ := w.counts(ds, n, n.Spec.Taints); !should {
+				continue
+			}
+			t.created, t.ready = joined.Add(3*time.Second), joined.Add(25*time.Second)
+		}
 		name := d.Name + "-" + suffix(5, d.Namespace, d.Name, n.Name, fmt.Sprint(revs[i].number))
+		if rule.Gone {
+			t.created = time.Time{} // events tell of the old Pod's end alone
+		}
 		w.replaceEvents(ds, n, d.Name+"-"+suffix(5, d.Namespace, d.Name, n.Name, "before"), name, t)
 		if rule.Gone {
 			continue

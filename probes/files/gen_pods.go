@@ -252,6 +252,8 @@ func (w *world) run(p *corev1.Pod, r *PodRule, t podTimes) error {
 		}
 		containers, since = corev1.ConditionFalse, metav1.NewTime(u)
 		p.Status.ContainerStatuses[0].Ready = false
+		e := w.event(podReference(p, p.Spec.Containers[0].Name), corev1.EventTypeWarning, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", "kubelet", p.Spec.NodeName, u)
+		e.LastTimestamp, e.Count = metav1.NewTime(u.Add(w.c.now.Sub(u)*9/10).Truncate(time.Second)), 1+int32(w.c.now.Sub(u)/(10*time.Second))
 	}
 	if containers == corev1.ConditionFalse {
 		var names []string
