@@ -58,14 +58,10 @@ func (s *stage) loseWorker() {
 
 // updateExporter is the innocent rollout: over the same nodes in the same minutes.
 func (s *stage) updateExporter(at time.Duration) {
-	s.later(at, func() error {
-		return s.editDaemonSet("argocd-controller", "monitoring", "node-exporter", func(ds *appsv1.DaemonSet) {
-			image(ds, "node-exporter", exporterV2)
-		})
-	})
+	s.upgrade(at, "argocd-controller", "monitoring", "node-exporter", func(ds *appsv1.DaemonSet) { image(ds, "node-exporter", exporterV2) })
 }
 
 // updateAgent is a Helm upgrade of the network agent.
 func (s *stage) updateAgent(at time.Duration, edit func(*appsv1.DaemonSet)) {
-	s.later(at, func() error { return s.editDaemonSet("helm", metav1.NamespaceSystem, agent, edit) })
+	s.upgrade(at, "helm", metav1.NamespaceSystem, agent, edit)
 }

@@ -51,9 +51,7 @@ func imageMissing() Incident {
 			s.before(2 * time.Hour)
 			s.wake()
 			s.updateExporter(20 * time.Second)
-			s.later(40*time.Second, func() error {
-				return s.editDaemonSet("helm", "storage", "csi-block-node", func(ds *appsv1.DaemonSet) { image(ds, "driver", missing) })
-			})
+			s.upgrade(40*time.Second, "helm", "storage", "csi-block-node", func(ds *appsv1.DaemonSet) { image(ds, "driver", missing) })
 			return s.err
 		},
 	}

@@ -15,6 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 )
 
 // night is an incident that is being played.
@@ -80,6 +82,18 @@ func (n *night) agents() map[string]*corev1.Pod {
 		out[p.Spec.NodeName] = p
 	}
 	return out
+}
+
+// revision is the agent's with that number.
+func (n *night) revision(number int64) *appsv1.ControllerRevision {
+	n.t.Helper()
+	for _, o := range n.store.List(appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), metav1.NamespaceSystem, metaSelector(labelled(agent))) {
+		if r := o.(*appsv1.ControllerRevision); r.Revision == number {
+			return r
+		}
+	}
+	n.t.Fatalf("no revision %d", number)
+	return nil
 }
 
 func (n *night) node(name string) *corev1.Node {
@@ -208,7 +222,7 @@ func TestCNICascadeIsStoppedAndMended(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			n := play(t, "cni-cascade", seed)
-			good := n.daemonSet(metav1.NamespaceSystem, agent).Spec.Template
+			good := n.revision(4)
 			n.wait("four nodes fell", func() bool { return n.FallenNodes() == 4 })
 			// Frozen: those that were updated may still fall, no other is touched.
 			n.edit(metav1.NamespaceSystem, agent, func(ds *appsv1.DaemonSet) {
@@ -221,8 +235,15 @@ func TestCNICascadeIsStoppedAndMended(t *testing.T) {
 				t.Fatalf("frozen with %d fallen nodes, later there were %d", fallen, f)
 			}
 			// The template back: no Pod moves.
-			n.edit(metav1.NamespaceSystem, agent, func(ds *appsv1.DaemonSet) { ds.Spec.Template = *good.DeepCopy() })
+			_, err := n.store.Patch("kubectl", appsv1.SchemeGroupVersion.WithResource("daemonsets"), metav1.NamespaceSystem, agent,
+				types.StrategicMergePatchType, good.Data.Raw, "")
+			if err != nil {
+				t.Fatal(err)
+			}
 			n.run(time.Minute)
+			if again := n.revision(6); again.Name != good.Name {
+				t.Errorf("the undo made %s the current revision instead of raising %s to 6", again.Name, good.Name)
+			}
 			var bad []*corev1.Pod
 			for node, p := range n.agents() {
 				if p.Spec.Containers[0].Image == agentV3 {
@@ -415,6 +436,48 @@ func TestRunFollowsTheWallClock(t *testing.T) {
 	}
 	if d := n.Now().Sub(Epoch); d != 30*time.Second {
 		t.Errorf("three seconds of the wall clock were %s, want 30 s", d)
+	}
+}
+
+// Clients write and read while the cluster lives: what they write is acted on.
+func TestClientsAndTheClusterWriteAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	n := play(t, "cni-cascade", 5)
+	client, err := kubernetes.NewForConfig(n.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall := make(chan time.Time)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- n.Run(ctx, 10, wall) }()
+	played := make(chan struct{})
+	go func() {
+		defer close(played)
+		for s := range 12 {
+			wall <- time.Unix(1_000_000+int64(s), 0)
+		}
+	}()
+	sets := client.AppsV1().DaemonSets(metav1.NamespaceSystem)
+	for i := range 30 {
+		patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, i%2)
+		if _, err := sets.Patch(ctx, agent, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+		_, _ = client.CoreV1().Pods(metav1.NamespaceSystem).GetLogs(n.agents()["worker-1"].Name, &corev1.PodLogOptions{Container: agent}).DoRaw(ctx)
+	}
+	<-played
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	n.run(5 * time.Second)
+	if ds := n.daemonSet(metav1.NamespaceSystem, agent); ds.Generation < 30 || ds.Status.ObservedGeneration != ds.Generation {
+		t.Errorf("generation %d, observed %d", ds.Generation, ds.Status.ObservedGeneration)
 	}
 }
 

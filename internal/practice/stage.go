@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -62,16 +63,31 @@ func (s *stage) create(manager string, objects ...runtime.Object) {
 	}
 }
 
-// editDaemonSet changes one as that field manager.
+// editDaemonSet changes one as that field manager. Where somebody else writes at
+// the same moment it is done again on what they wrote.
 func (s *stage) editDaemonSet(manager, namespace, name string, edit func(*appsv1.DaemonSet)) error {
-	o, err := s.store.Get(appsv1.SchemeGroupVersion.WithResource("daemonsets"), namespace, name)
-	if err != nil {
-		return err
+	for {
+		o, err := s.store.Get(appsv1.SchemeGroupVersion.WithResource("daemonsets"), namespace, name)
+		if err != nil {
+			return err
+		}
+		ds := o.(*appsv1.DaemonSet).DeepCopy()
+		edit(ds)
+		if _, err = s.store.Update(manager, ds); !apierrors.IsConflict(err) {
+			return err
+		}
 	}
-	ds := o.(*appsv1.DaemonSet).DeepCopy()
-	edit(ds)
-	_, err = s.store.Update(manager, ds)
-	return err
+}
+
+// upgrade plans a change of a DaemonSet; whoever plays may have deleted it by then.
+func (s *stage) upgrade(at time.Duration, manager, namespace, name string, edit func(*appsv1.DaemonSet)) {
+	s.later(at, func() error {
+		err := s.editDaemonSet(manager, namespace, name, edit)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // change is editDaemonSet while the past is being told.

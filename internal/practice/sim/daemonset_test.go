@@ -78,7 +78,7 @@ func TestBreakThatLeavesTheKubeletAliveIsNotBraked(t *testing.T) {
 				newImage: Program{ReadyAfter: Exactly(5 * time.Second)}.With(BreaksCNI(Between(3*time.Second, 9*time.Second), "")),
 			}})
 			l.change(image(newImage))
-			l.run(20 * time.Minute)
+			l.run(9 * time.Minute)
 			if n := l.nodesWith(corev1.ConditionFalse); n != 30 {
 				t.Errorf("%d of 30 nodes are lost", n)
 			}
@@ -111,7 +111,7 @@ func TestRemovalThatTaintsTheNode(t *testing.T) {
 				newImage: NeverReady("no network"),
 			}})
 			l.change(image(newImage))
-			l.run(30 * time.Minute)
+			l.run(9 * time.Minute)
 			s := l.get().Status
 			if tolerates {
 				if n := l.nodesWith(corev1.ConditionFalse); n != 1 {
@@ -318,7 +318,7 @@ func TestDeadNodeHoldsTheBudget(t *testing.T) {
 			l.world.Host("node-003").Die()
 			l.run(2 * time.Minute)
 			l.change(image(newImage))
-			l.run(10 * time.Minute)
+			l.run(4 * time.Minute)
 			s := l.get().Status
 			if s.UpdatedNumberScheduled != 0 || s.NumberUnavailable != c.unavailable || s.NumberMisscheduled != c.misschedule {
 				t.Errorf("updated %d, unavailable %d, misscheduled %d; want 0, %d, %d",
@@ -364,7 +364,7 @@ func TestCrashLoopWithoutProbeLeaksBeyondTheBudget(t *testing.T) {
 			ds.Spec.Template.Spec.Containers[0].ReadinessProbe = nil
 		}})
 		l.change(image(newImage))
-		l.run(30 * time.Minute)
+		l.run(20 * time.Minute)
 		return l.count(has(newImage))
 	}
 	if n := updated(0); n < 2 {
@@ -510,9 +510,34 @@ func TestDaemonSetEventsAreCombinedAndDropped(t *testing.T) {
 		t.Errorf("%d events tell of 40 Pods created at once", before)
 	}
 	l.change(image(newImage))
-	l.run(15 * time.Minute)
+	l.run(8 * time.Minute)
+	if n := l.get().Status.UpdatedNumberScheduled; n != 40 {
+		t.Fatalf("%d nodes are updated", n)
+	}
 	created, deleted := l.events("SuccessfulCreate"), l.events("SuccessfulDelete")
 	if n := len(created) + len(deleted); n == 0 || n > 20 {
 		t.Errorf("%d events tell of 80 changes, want no more than 9 of each reason and their combination", n)
+	}
+}
+
+func TestUndoMendsNodesWhoseKubeletsLiveOneByOne(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, setup{nodes: 6, spec: wildcard, programs: map[string]Program{
+		oldImage: Program{ReadyAfter: Exactly(3 * time.Second)}.With(WritesCNI(Exactly(time.Second), "")),
+		newImage: Program{ReadyAfter: Exactly(3 * time.Second)}.With(BreaksCNI(Exactly(3*time.Second), "")),
+	}})
+	l.change(image(newImage))
+	l.run(3 * time.Minute)
+	if n := l.nodesWith(corev1.ConditionFalse); n != 6 {
+		t.Fatalf("%d of 6 nodes are down", n)
+	}
+	l.undo()
+	most := 0
+	for range 120 {
+		l.run(time.Second)
+		most = max(most, l.count(not(podReady)))
+	}
+	if n := l.nodesWith(corev1.ConditionTrue); n != 6 || most > 1 {
+		t.Errorf("%d nodes are up again, with up to %d Pods unready at once; want 6 and 1", n, most)
 	}
 }

@@ -16,8 +16,13 @@ const (
 	leaderRetry = 2 * time.Second
 )
 
-// lead keeps the leader's Lease of a control plane component fresh.
+// lead keeps the leader's Lease of a control plane component fresh. A cluster
+// without control plane nodes is taken for one whose control plane is hosted
+// elsewhere, and whose leaders do not show.
 func (w *World) lead(component string) {
+	if w.leaderHost() == "" {
+		return
+	}
 	rng := w.random(component)
 	w.every(between(rng, 0, leaderRetry), constantly(leaderRetry), func() {
 		k, now := key(metav1.NamespaceSystem, component), metav1.NewMicroTime(w.now())
@@ -39,14 +44,15 @@ func (w *World) lead(component string) {
 	})
 }
 
-// leaderHost is the first control plane node, on which the leaders run.
+// leaderHost is the first control plane node, on which the leaders run; "" without
+// one.
 func (w *World) leaderHost() string {
 	for _, n := range w.nodes.all() {
 		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok {
 			return n.Name
 		}
 	}
-	return "control-plane"
+	return ""
 }
 
 // renewLease is a kubelet's heartbeat.

@@ -277,7 +277,7 @@ func (s *scheduler) event(p *corev1.Pod, kind, reason, action, note string) stri
 		InvolvedObject:      refPod(p),
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: "default-scheduler",
-		ReportingInstance:   "default-scheduler-" + s.w.leaderHost(),
+		ReportingInstance:   "default-scheduler-" + cmp.Or(s.w.leaderHost(), "hosted"),
 		Action:              action, Reason: reason, Message: note, Type: kind,
 	})
 	if err != nil {
