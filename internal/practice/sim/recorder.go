@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,15 +19,28 @@ type recorder struct {
 	w          *World
 	source     corev1.EventSource
 	correlator *record.EventCorrelator
-	last       int64 // the newest name's suffix
+	last       time.Time
 }
 
 func (w *World) newRecorder(component, host string) *recorder {
-	return &recorder{
-		w: w, source: corev1.EventSource{Component: component, Host: host},
-		correlator: record.NewEventCorrelator(w.clock),
-	}
+	r := &recorder{w: w, source: corev1.EventSource{Component: component, Host: host}}
+	r.correlator = record.NewEventCorrelator(r)
+	return r
 }
+
+// Now is the cluster's time, but never twice the same: events are named by the
+// nanosecond that they were made in.
+func (r *recorder) Now() time.Time {
+	now := r.w.now()
+	if !now.After(r.last) {
+		now = r.last.Add(time.Nanosecond)
+	}
+	r.last = now
+	return now
+}
+
+// Since is how long ago t was.
+func (r *recorder) Since(t time.Time) time.Duration { return r.w.clock.Since(t) }
 
 // event records what happened to an object.
 func (r *recorder) event(about corev1.ObjectReference, kind, reason, format string, args ...any) {
@@ -35,15 +49,13 @@ func (r *recorder) event(about corev1.ObjectReference, kind, reason, format stri
 
 // make is the event as it would be sent now.
 func (r *recorder) make(about corev1.ObjectReference, kind, reason, format string, args ...any) *corev1.Event {
-	now := metav1.NewTime(r.w.now())
+	now := metav1.NewTime(r.Now())
 	namespace := about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	// Names end in the time in nanoseconds; two events of one moment must differ.
-	r.last = max(r.last+1, now.UnixNano())
 	return &corev1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, r.last), Namespace: namespace},
+		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano()), Namespace: namespace},
 		InvolvedObject:      about,
 		Reason:              reason,
 		Message:             fmt.Sprintf(format, args...),

@@ -12,7 +12,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/internal/practice/api"
 )
 
-// A rollout over forty nodes, ten seconds apart, of which each deletes and creates.
+// A rollout over forty nodes: each deletes a Pod and, ten seconds later, creates one.
 func TestEventsOfALargeRolloutAreCombinedAndThenDropped(t *testing.T) {
 	t.Parallel()
 	clock := NewClock(epoch)
@@ -29,6 +29,7 @@ func TestEventsOfALargeRolloutAreCombinedAndThenDropped(t *testing.T) {
 	dropped, firstLoss := 0, 0
 	for node := 1; node <= 40; node++ {
 		for _, reason := range []string{"SuccessfulDelete", "SuccessfulCreate"} {
+			w.Step(clock.Now().Add(10 * time.Second))
 			before := revision()
 			r.event(about, corev1.EventTypeNormal, reason, "%s", fmt.Sprintf("pod agent-%02d", node))
 			if revision() > before {
@@ -39,7 +40,6 @@ func TestEventsOfALargeRolloutAreCombinedAndThenDropped(t *testing.T) {
 				firstLoss = node
 			}
 		}
-		w.Step(epoch.Add(time.Duration(node) * 10 * time.Second))
 	}
 	single := 0
 	for _, o := range w.store.List(eventsResource, "", nil) {

@@ -1,0 +1,4 @@
+package sim
+
+// Name is the node's name.
+func (h *Host) Name() string { return h.k.name }
