@@ -81,6 +81,11 @@ func (c *Diagnosis) readDaemonSets() {
 		c.readRevisions(d)
 		c.readChanges(d)
 		c.readRollout(d)
+		for _, p := range c.s.PodsOf(ds.UID) {
+			if t := d.troubles[p.Name]; t != nil {
+				t.code = c.surgeConflict(d, p, t)
+			}
+		}
 		c.daemonSets = append(c.daemonSets, d)
 	}
 }

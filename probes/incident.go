@@ -206,6 +206,17 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 		v.Confidence = report.High
 	}
 	c.clearedRollouts(&v)
+	for _, f := range c.inPlaceFindings() {
+		if first := c.firstFall(); f.Since != nil && f.Since.Before(first) {
+			v.For = append(v.For, report.Textf("%s %s/%s %s", f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Summary))
+			if !slices.Contains(v.Contributing, f.Code) {
+				v.Contributing = append(v.Contributing, f.Code)
+			}
+			if v.Confidence == report.High {
+				v.Confidence = report.Medium // such a change has no nodes without it to compare with
+			}
+		}
+	}
 	for _, r := range []cluster.Resource{cluster.Events, cluster.Leases, cluster.DaemonSets} {
 		if !c.s.Read(r) {
 			v.Missing = append(v.Missing, report.Textf("%s were not read", r))

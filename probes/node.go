@@ -43,14 +43,15 @@ type nodeState struct {
 	findings []report.Finding
 	code     report.Code // the most telling of findings, "" for a healthy node
 
-	neverReady bool
-	leaseStale bool
-	flaps      int
-	removal    string // what says that the node is being taken away, ""
-	shutdown   bool
-	rebootedAt time.Time
-	cordonedAt time.Time // zero where unknown or not cordoned
-	pressure   string
+	neverReady  bool
+	leaseStale  bool
+	flaps       int
+	removal     string // what says that the node is being taken away, ""
+	shutdown    bool
+	rebootedAt  time.Time
+	restartedAt time.Time // its kubelet
+	cordonedAt  time.Time // zero where unknown or not cordoned
+	pressure    string
 }
 
 // failing tells whether the node is in trouble now.
@@ -331,6 +332,10 @@ func (c *Diagnosis) readSigns(st *nodeState) {
 		switch e.Reason {
 		case "Rebooted":
 			st.rebootedAt = maxTime(st.rebootedAt, cluster.EventLast(e))
+		case "Starting":
+			if cluster.EventSource(e) == "kubelet" {
+				st.restartedAt = maxTime(st.restartedAt, cluster.EventLast(e))
+			}
 		case "NodeNotSchedulable":
 			if st.cordonedAt.IsZero() {
 				st.cordonedAt = cluster.EventOnset(e)

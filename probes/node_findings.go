@@ -65,6 +65,11 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 		add(report.NodeRebooted, st.rebootedAt, report.Textf("was rebooted %s", stamp(st.rebootedAt)),
 			report.Evidence{Source: "Event Rebooted, Node.status.nodeInfo.bootID", Value: report.Clean(n.Status.NodeInfo.BootID), At: report.At(st.rebootedAt)})
 	}
+	if !st.restartedAt.IsZero() && st.rebootedAt.IsZero() && c.s.AsOf.Sub(st.restartedAt) < time.Hour {
+		add(report.KubeletRestarted, st.restartedAt, report.Textf("its kubelet was restarted %s: that takes seconds and harms nothing", stamp(st.restartedAt)),
+			report.Evidence{Source: "Event Starting of kubelet", Value: "Starting kubelet.", At: report.At(st.restartedAt)})
+	}
+	c.noNetworkAgent(st, add)
 	if st.flaps >= 3 {
 		add(report.NodeFlapping, lastShown(st), report.Textf("lost Ready %d times", st.flaps),
 			report.Evidence{Source: "Events NodeNotReady, node transitions", Value: report.Textf("%d", st.flaps)})
@@ -92,6 +97,48 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 	if len(st.findings) > 0 {
 		st.code = st.findings[0].Code
 	}
+}
+
+// noNetworkAgent finds a node that waits for its network and has no Pod that could
+// bring it, although other nodes have one. The node's Pods must all have been read.
+func (c *Diagnosis) noNetworkAgent(st *nodeState, add func(report.Code, time.Time, report.Text, ...report.Evidence)) {
+	if st.ready == corev1.ConditionTrue || !c.s.PodScope.All && !c.s.PodScope.Nodes[st.name] || !c.s.Read(cluster.Pods) {
+		return
+	}
+	cond := cluster.NodeCondition(st.node, corev1.NodeReady)
+	if cond == nil {
+		return
+	}
+	if code, _ := readyFalse(cond.Message); code != report.NodeNetworkNotReady {
+		return
+	}
+	var agents []string
+	for _, ds := range c.s.DaemonSets {
+		if !networkAgent(&ds.Spec.Template.Spec) {
+			continue
+		}
+		agents = append(agents, ds.Namespace+"/"+ds.Name)
+		for _, p := range c.s.PodsOn(st.name) {
+			if networkAgent(&p.Spec) {
+				return
+			}
+		}
+	}
+	value := "no DaemonSet that mounts a CNI directory was read"
+	if len(agents) > 0 {
+		value = "none of its Pods mounts a CNI directory; on other nodes " + names(agents, 3)
+	}
+	add(report.NoNetworkAgent, cond.LastTransitionTime.Time, "has no network agent on it", report.Evidence{Source: "Pods of the node", Value: report.Clean(value)})
+}
+
+// networkAgent tells whether a Pod brings CNI configuration or plugins to its node.
+func networkAgent(s *corev1.PodSpec) bool {
+	for _, v := range s.Volumes {
+		if v.HostPath != nil && (strings.HasPrefix(v.HostPath.Path, "/etc/cni") || strings.HasPrefix(v.HostPath.Path, "/opt/cni")) {
+			return true
+		}
+	}
+	return false
 }
 
 func lastShown(st *nodeState) time.Time {

@@ -363,6 +363,9 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 		switch e.Reason {
 		case "FailedCreatePodSandBox":
 			t.code, t.summary = report.SandboxFailed, report.Textf("its sandbox cannot be created: %s", firstWords(e.Message, 200))
+			if agent := c.agentOn(p.Spec.NodeName); agent != "" {
+				t.summary += report.Textf("; the network agent there: %s", agent)
+			}
 		case "NetworkNotReady":
 			t.code, t.summary, t.ofNode = report.SandboxFailed, "waits for the node's network", true
 		case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
@@ -376,6 +379,21 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 		found = t
 	}
 	return found
+}
+
+// agentOn describes the network agent's Pod on a node, "" where none was read.
+func (c *Diagnosis) agentOn(node string) string {
+	for _, p := range c.s.PodsOn(node) {
+		if !networkAgent(&p.Spec) {
+			continue
+		}
+		state := "Ready"
+		if !cluster.PodReady(p) {
+			state = "not Ready"
+		}
+		return fmt.Sprintf("%s/%s, %s", p.Namespace, p.Name, state)
+	}
+	return ""
 }
 
 // configMissing tells whether a mount fails because a ConfigMap or Secret is absent.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
@@ -29,6 +28,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case !d.podsKnown && d.rollout.State != report.Complete && c.nodesFailedSince(d.change.start):
 		c.podsUnread(d)
 	case c.creationBlocked(d):
+	case c.clockSkew(d):
 	case len(failing) > 0 && c.breaksPods(d, failing):
 	case c.blockedByNodes(d):
 	case d.rollout.State == report.NotObserved:
@@ -46,6 +46,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	d.rollout.KnownGoodRevision = d.knownGood(blamed)
 	d.rollout.Revisions = d.revisionViews(d.rollout.KnownGoodRevision)
 	c.recommendDaemonSet(d)
+	c.historyFindings(d)
 	c.notePardon(d)
 	sortFindings(d.findings)
 }
@@ -72,120 +73,6 @@ func (d *daemonSet) object() report.Object {
 
 func (d *daemonSet) add(code report.Code, sev report.Severity, since time.Time, summary report.Text, ev ...report.Evidence) {
 	d.findings = append(d.findings, report.Finding{Code: code, Severity: sev, Object: d.object(), Since: report.At(since), Summary: summary, Evidence: ev})
-}
-
-// rolloutFindings says where the rollout stands.
-func (c *Diagnosis) rolloutFindings(d *daemonSet) {
-	r, st := &d.rollout, d.ds.Status
-	counters := report.Evidence{Source: "DaemonSet.status", At: report.At(c.s.AsOf),
-		Value: report.Textf("desired=%d current=%d updated=%d ready=%d available=%d misscheduled=%d", st.DesiredNumberScheduled, st.CurrentNumberScheduled,
-			st.UpdatedNumberScheduled, st.NumberReady, st.NumberAvailable, st.NumberMisscheduled)}
-	last := time.Time{}
-	if r.LastProgressAt != nil {
-		last = r.LastProgressAt.Time
-	}
-	switch r.State {
-	case report.Progressing:
-		d.add(report.RolloutProgressing, report.Info, d.change.start, report.Textf("moves: %s not reached yet%s", count(r.NotYetReached, "node"), remaining(r.Remaining)), counters)
-	case report.Slow:
-		d.add(report.RolloutSlow, report.Info, d.change.start, report.Textf("moves, and needs %s more at the observed pace: %s not reached yet", orUnknown(r.Remaining), count(r.NotYetReached, "node")), counters)
-	case report.Stuck:
-		sev := report.Warning
-		if len(c.ownTroubles(d)) > 0 {
-			sev = report.Critical
-		}
-		ev := []report.Evidence{counters}
-		for i, h := range r.BudgetHolders {
-			if i == 10 {
-				break
-			}
-			ev = append(ev, report.Evidence{Source: report.Textf("Node %s, Pod %s", h.Node, h.Pod), Value: h.Why})
-		}
-		d.add(report.RolloutStuck, sev, last, report.Textf("no Pod advanced since %s (%s)", stamp(last), short(c.s.AsOf.Sub(last))), ev...)
-	case report.NotObserved:
-		d.add(report.RolloutNotObserved, report.Warning, d.change.start, report.Textf("generation %d, observed %d", d.ds.Generation, st.ObservedGeneration),
-			report.Evidence{Source: "DaemonSet.metadata.generation, status.observedGeneration", Value: report.Textf("%d, %d", d.ds.Generation, st.ObservedGeneration)})
-	case report.OnDelete:
-		d.add(report.OnDeletePending, report.Info, d.change.start, report.Textf("%s on an older revision; %d on the current one", count(r.NotYetReached, "Pod"), d.onCurrent()), counters)
-	}
-	if held := c.held(d); len(held) >= r.MaxUnavailableResolved && len(held) > 0 && d.ds.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType && r.MaxSurgeResolved == 0 && r.NotYetReached > 0 {
-		var ev []report.Evidence
-		for _, n := range held {
-			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n.name), Value: report.Textf("%s since %s", readiness(n), dated(lastShown(n)))})
-		}
-		d.add(report.BudgetHeldByNodes, report.Warning, time.Time{}, report.Textf("maxUnavailable %d is used up by %s that fail: %s", r.MaxUnavailableResolved, count(len(held), "node"), names(stateNames(held), 4)), ev...)
-	}
-	c.manyRevisions(d)
-	c.podFindings(d)
-}
-
-func remaining(t report.Text) string {
-	if t == "" {
-		return ""
-	}
-	return ", about " + string(t) + " more"
-}
-
-func orUnknown(t report.Text) report.Text {
-	if t == "" {
-		return "an unknown time"
-	}
-	return t
-}
-
-func (d *daemonSet) onCurrent() int {
-	n := 0
-	for i := range d.loop.Slots {
-		if d.loop.Slots[i].New != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// manyRevisions finds Pods of three or more different templates at once.
-func (c *Diagnosis) manyRevisions(d *daemonSet) {
-	byMeaning := map[int64][]string{}
-	for i := range d.revisions {
-		r := &d.revisions[i]
-		if r.pods == 0 {
-			continue
-		}
-		id := r.object.Revision
-		if r.sameAs != 0 {
-			id = r.sameAs
-		}
-		byMeaning[id] = append(byMeaning[id], fmt.Sprintf("revision %d: %d", r.object.Revision, r.pods))
-	}
-	if len(byMeaning) < 3 {
-		return
-	}
-	var ev []report.Evidence
-	for i := range d.revisions {
-		if r := &d.revisions[i]; r.pods > 0 {
-			ev = append(ev, report.Evidence{Source: report.Textf("Pods with label %s=%s", cluster.RevisionHash, r.hash), Value: report.Textf("revision %d: %s", r.object.Revision, count(r.pods, "Pod"))})
-		}
-	}
-	d.add(report.MultipleRevisionsInFlight, report.Warning, d.change.start, report.Textf("Pods of %d revisions run at once", len(byMeaning)), ev...)
-}
-
-// podsListed bounds the findings of one code about single Pods.
-const podsListed = 50
-
-func (c *Diagnosis) podFindings(d *daemonSet) {
-	listed := map[report.Code]int{}
-	for _, p := range c.s.PodsOf(d.ds.UID) {
-		t := d.troubles[p.Name]
-		if t == nil || t.code == "" || t.code.IsNode() {
-			continue
-		}
-		if listed[t.code]++; listed[t.code] > podsListed {
-			continue
-		}
-		d.findings = append(d.findings, report.Finding{Code: t.code, Severity: report.Warning,
-			Object: report.Object{Kind: "Pod", Namespace: d.key.Namespace, Name: report.Clean(p.Name)}, Node: report.Clean(cluster.TargetNode(p)),
-			Since: report.At(t.since), Summary: t.summary, Evidence: t.evidence})
-	}
 }
 
 // breaksPods gives the verdict for new Pods that fail on nodes that are fine.
@@ -242,6 +129,13 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 			v.Summary += report.Textf("; the failing nodes share %s", t)
 		}
 	}
+	for i, line := range d.relevantDiff(root) {
+		if i == 4 {
+			break
+		}
+		v.For = append(v.For, report.Textf("changed with revision %s: %s", number(d.rollout.Revision), line))
+	}
+	c.avalanche(d, pods)
 	if held := c.held(d); len(held) > 0 {
 		v.Against = append(v.Against, report.Textf("%s of the budget are held by nodes that fail for another reason: %s", count(len(held), "unit"), names(stateNames(held), 4)))
 		v.Contributing = appendCode(v.Contributing, report.BudgetHeldByNodes, d.findings)
@@ -250,10 +144,39 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 	return true
 }
 
+// avalanche names the mechanism by which far more Pods are unavailable than the
+// budget allows: old Pods that turned unready are replaced at once and without it.
+func (c *Diagnosis) avalanche(d *daemonSet, failing []*corev1.Pod) {
+	if len(failing) <= 2*d.rollout.MaxUnavailableResolved || d.analysis.count(classSuffering)+len(c.suffered(d)) < 2 {
+		return
+	}
+	var made []time.Time
+	for _, p := range failing {
+		made = append(made, p.CreationTimestamp.Time)
+	}
+	if simultaneous(made, 30*time.Second) < 0.6 {
+		return
+	}
+	d.rollout.Mode = "D"
+	d.verdict.For = append(d.verdict.For, report.Textf("the pattern is %s", modeText("D")))
+	d.verdict.Summary += report.Textf("; an avalanche: %d Pods were replaced within seconds, far beyond maxUnavailable %d, because the old ones had turned unready", len(failing), d.rollout.MaxUnavailableResolved)
+}
+
+// suffered are the nodes whose old Pod was unavailable before it was replaced.
+func (c *Diagnosis) suffered(d *daemonSet) []string {
+	var out []string
+	for _, e := range d.analysis.nodes {
+		if e.suffering != "" && e.class != classSuffering {
+			out = append(out, e.node.name)
+		}
+	}
+	return out
+}
+
 func schedulingOrCreation(code report.Code) bool {
 	switch code {
 	case report.InsufficientResources, report.UntoleratedTaint, report.NodeAffinityMismatch, report.HostPortConflict, report.VolumeTopologyConflict,
-		report.PodSpreadConflict, report.NodesCordoned, report.SchedulerSilent:
+		report.PodSpreadConflict, report.NodesCordoned, report.SchedulerSilent, report.SurgePortConflict, report.SurgeNoRoom:
 		return true
 	}
 	return false

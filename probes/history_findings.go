@@ -1,0 +1,289 @@
+package probes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
+
+// historyFindings says what is odd about the stored revisions, and what changed
+// beside the template.
+func (c *Diagnosis) historyFindings(d *daemonSet) {
+	c.duplicates(d)
+	c.reverted(d)
+	trouble := d.verdict.Attribution == report.RolloutBreaksNodes || d.verdict.Attribution == report.RolloutBreaksPods
+	if !trouble {
+		return
+	}
+	if d.rollout.PreviousRevision == nil && len(d.revisions) > 0 && d.ds.Generation > 1 {
+		d.add(report.NoRollbackHistory, report.Warning, time.Time{}, "no earlier revision is stored: there is nothing to roll back to",
+			report.Evidence{Source: "ControllerRevisions", Value: report.Textf("%d stored, none of another meaning than the current one", len(d.revisions))})
+	}
+	c.companions(d)
+}
+
+// duplicates finds a stored revision of the same meaning as the current one: "the
+// previous revision" by number is then no way back. An upgrade of the control plane
+// from 1.33 to 1.34 leaves one, because it stopped writing creationTimestamp: null.
+func (c *Diagnosis) duplicates(d *daemonSet) {
+	var same []string
+	for i := range d.revisions {
+		if r := &d.revisions[i]; r.sameAsCurrent {
+			same = append(same, fmt.Sprint(r.object.Revision))
+		}
+	}
+	if len(same) < 2 {
+		return
+	}
+	d.add(report.DuplicateRevisions, report.Warning, time.Time{}, report.Textf("revisions %s have the same template: nothing was changed between them", strings.Join(same, " and ")),
+		report.Evidence{Source: "ControllerRevision.data", Value: report.Textf("revisions %s compare as equal", strings.Join(same, ", "))})
+}
+
+// reverted finds that an undo was undone: Pods of another revision were made after
+// the current template first appeared, and yet it is the current one again.
+func (c *Diagnosis) reverted(d *daemonSet) {
+	if d.current == nil || d.change.start.IsZero() {
+		return
+	}
+	first := d.current.CreationTimestamp.Time
+	for i := range d.revisions {
+		r := &d.revisions[i]
+		if r.sameAsCurrent || r.object.CreationTimestamp.After(first) {
+			continue
+		}
+		for _, rec := range c.s.History.PodsOf(d.ds.UID) {
+			if rec.Hash != r.hash || !rec.Created.After(first.Add(skew)) || r.object.Revision < d.current.Revision-1 {
+				continue
+			}
+			by := ""
+			if d.rollout.ChangedBy != nil {
+				by = " by " + string(*d.rollout.ChangedBy)
+			}
+			d.add(report.RevisionReverted, report.Warning, d.change.start,
+				report.Textf("an undo to revision %d did not last: the template of revision %d was put back%s", r.object.Revision, d.current.Revision, by),
+				report.Evidence{Source: report.Textf("Pod %s", rec.Name), Value: report.Textf("made from revision %d at %s, after the current template first appeared at %s", r.object.Revision, stamp(rec.Created), stamp(first)), At: report.At(rec.Created)})
+			return
+		}
+	}
+}
+
+// companions finds workloads of the same release or owner that changed in the same
+// minutes: an agent rolled back without its operator or hub can be worse.
+func (c *Diagnosis) companions(d *daemonSet) {
+	if d.change.start.IsZero() {
+		return
+	}
+	release := releaseOf(&d.ds.ObjectMeta)
+	if release == "" {
+		return
+	}
+	near := func(t *report.Time) bool {
+		return t != nil && t.Sub(d.change.start).Abs() < 10*time.Minute
+	}
+	see := func(k report.WorkloadKey, m *metav1.ObjectMeta, started *report.Time) {
+		if k == d.key || releaseOf(m) != release || !near(started) {
+			return
+		}
+		d.add(report.CompanionSkew, report.Warning, started.Time, report.Textf("%s %s/%s of %s changed in the same minutes", k.Kind, k.Namespace, k.Name, release),
+			report.Evidence{Source: report.Textf("%s %s/%s", k.Kind, k.Namespace, k.Name), Value: report.Textf("changed %s", stamp(started.Time)), At: started})
+		d.verdict.Contributing = appendCode(d.verdict.Contributing, report.CompanionSkew, d.findings)
+	}
+	for _, o := range c.daemonSets {
+		see(o.key, &o.ds.ObjectMeta, o.rollout.StartedAt)
+	}
+	for _, r := range c.replicated {
+		see(r.key, r.meta, r.rollout.StartedAt)
+	}
+}
+
+// releaseOf names the release or owner that an object belongs to, "" where nothing
+// tells.
+func releaseOf(m *metav1.ObjectMeta) string {
+	if o := metav1.GetControllerOfNoCopy(m); o != nil {
+		return o.Kind + " " + o.Name
+	}
+	if r := m.Annotations["meta.helm.sh/release-name"]; r != "" {
+		return "Helm release " + r
+	}
+	if r := m.Labels["app.kubernetes.io/instance"]; r != "" {
+		return "release " + r
+	}
+	return ""
+}
+
+// inPlace is a change that no revision contains.
+type inPlace struct {
+	object  report.Object
+	manager string
+	at      time.Time
+}
+
+// configKinds are those whose change takes effect without a rollout.
+func configKind(kind string) bool {
+	switch kind {
+	case "ConfigMap", "NetworkPolicy", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "Secret":
+		return true
+	}
+	return strings.HasSuffix(kind, "Policy") || strings.HasSuffix(kind, "Configuration") || strings.HasSuffix(kind, "Config")
+}
+
+// changedInPlace lists such changes within a window, the latest first. Leader
+// election locks and the like are written all the time and say nothing.
+func (c *Diagnosis) changedInPlace(from, to time.Time) []inPlace {
+	var out []inPlace
+	see := func(kind string, m *metav1.ObjectMeta) {
+		if !configKind(kind) || strings.Contains(m.Annotations["control-plane.alpha.kubernetes.io/leader"], "holderIdentity") {
+			return
+		}
+		for _, f := range m.ManagedFields {
+			if f.Time == nil || f.Subresource != "" || f.Time.Time.Before(from) || f.Time.After(to) || f.FieldsV1 == nil {
+				continue
+			}
+			if fields := f.FieldsV1.GetRawString(); !strings.Contains(fields, "f:data") && !strings.Contains(fields, "f:binaryData") && !strings.Contains(fields, "f:spec") && !strings.Contains(fields, "f:webhooks") {
+				continue
+			}
+			out = append(out, inPlace{report.Object{Kind: report.Clean(kind), Namespace: report.Clean(m.Namespace), Name: report.Clean(m.Name)}, f.Manager, f.Time.Time})
+		}
+	}
+	for _, o := range c.s.Others {
+		see(o.Kind, &o.ObjectMeta)
+	}
+	for _, o := range c.s.ValidatingWebhooks {
+		see("ValidatingWebhookConfiguration", &o.ObjectMeta)
+	}
+	for _, o := range c.s.MutatingWebhooks {
+		see("MutatingWebhookConfiguration", &o.ObjectMeta)
+	}
+	slices.SortFunc(out, func(a, b inPlace) int {
+		if n := b.at.Compare(a.at); n != 0 {
+			return n
+		}
+		return strings.Compare(string(a.object.Name), string(b.object.Name))
+	})
+	return out
+}
+
+// inPlaceFindings says what changed without a revision shortly before nodes fell.
+func (c *Diagnosis) inPlaceFindings() []report.Finding {
+	first := c.firstFall()
+	if first.IsZero() {
+		return nil
+	}
+	var out []report.Finding
+	for _, x := range c.changedInPlace(first.Add(-cluster.SuspectBefore), c.s.AsOf) {
+		out = append(out, report.Finding{Code: report.ConfigChangedInPlace, Severity: report.Warning, Object: x.object, Since: report.At(x.at),
+			Summary:  report.Textf("changed %s by %s, %s; no revision contains it", stamp(x.at), x.manager, relative(x.at, first)),
+			Evidence: []report.Evidence{{Source: report.Textf("%s.metadata.managedFields", x.object.Kind), Value: report.Clean(x.manager), At: report.At(x.at)}}})
+	}
+	return out
+}
+
+func relative(t, first time.Time) string {
+	if t.Before(first) {
+		return short(first.Sub(t)) + " before the first node fell"
+	}
+	return short(t.Sub(first)) + " after the first node fell"
+}
+
+// relevantDiff are the lines of a revision's change that have to do with a code.
+func (d *daemonSet) relevantDiff(code report.Code) []string {
+	var prev *revision
+	for i := range d.revisions {
+		if !d.revisions[i].sameAsCurrent {
+			prev = &d.revisions[i]
+			break
+		}
+	}
+	if prev == nil || prev.template == nil {
+		return nil
+	}
+	words := map[report.Code][]string{
+		report.OutOfMemory: {"resources"}, report.LivenessKilled: {"livenessProbe"}, report.StartupProbeFailing: {"startupProbe"},
+		report.ReadinessFailing: {"readinessProbe"}, report.ImageNotFound: {".image"}, report.ImagePullUnauthorized: {".image", "imagePullSecrets"},
+		report.RegistryUnreachable: {".image"}, report.ImagePullFailed: {".image"}, report.ContainerConfigMissing: {"env", "configMap", "secret", "volumes"},
+		report.CrashLoop: {".image", "args", "command", "env"}, report.InitContainerFailed: {"initContainers"}, report.VolumeMountFailed: {"volume"},
+	}[code]
+	var out []string
+	for _, line := range templateDiff(prev.template, &d.ds.Spec.Template) {
+		path, _, _ := strings.Cut(string(line), ": ")
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(path, w) }) {
+			out = append(out, string(line))
+		}
+	}
+	return out
+}
+
+// surgeConflict tells of a surge Pod that cannot be placed because of the
+// DaemonSet's own old Pod on its node: both want one host port, or there is no
+// room for two.
+func (c *Diagnosis) surgeConflict(d *daemonSet, p *corev1.Pod, t *podTrouble) report.Code {
+	s := d.slots[cluster.TargetNode(p)]
+	if d.rollout.MaxSurgeResolved == 0 || s == nil || s.Old == nil || s.New == nil || s.New.UID != p.UID {
+		return t.code
+	}
+	switch t.code {
+	case report.HostPortConflict:
+		for _, port := range hostPorts(&s.Old.Spec) {
+			if slices.Contains(hostPorts(&p.Spec), port) {
+				return report.SurgePortConflict
+			}
+		}
+	case report.InsufficientResources:
+		return report.SurgeNoRoom
+	}
+	return t.code
+}
+
+// hostPorts are the ports that a Pod takes on its node; one on the host's network
+// takes every port that it declares.
+func hostPorts(s *corev1.PodSpec) []string {
+	var out []string
+	for _, ct := range s.Containers {
+		for _, p := range ct.Ports {
+			n := p.HostPort
+			if n == 0 && s.HostNetwork {
+				n = p.ContainerPort
+			}
+			if n != 0 {
+				out = append(out, fmt.Sprintf("%s/%d", p.Protocol, n))
+			}
+		}
+	}
+	return out
+}
+
+// clockSkew finds Pods that are Ready by a kubelet's clock and never counted
+// available by the controller's: they have been Ready for longer than
+// minReadySeconds asks, by the API server's clock, or will be in the future.
+func (c *Diagnosis) clockSkew(d *daemonSet) bool {
+	st := d.ds.Status
+	if d.ds.Spec.MinReadySeconds == 0 || st.NumberReady <= st.NumberAvailable || !d.podsKnown {
+		return false
+	}
+	var ev []report.Evidence
+	for _, p := range c.s.PodsOf(d.ds.UID) {
+		cond := cluster.PodCondition(p, corev1.PodReady)
+		if cond == nil || cond.Status != corev1.ConditionTrue || p.DeletionTimestamp != nil {
+			continue
+		}
+		if ahead := cond.LastTransitionTime.Sub(c.s.AsOf); ahead > 2*skew {
+			ev = append(ev, report.Evidence{Source: report.Textf("Pod %s status.conditions[Ready] on %s", p.Name, p.Spec.NodeName), Value: report.Textf("Ready since a time that is %s in the future", short(ahead)), At: report.At(cond.LastTransitionTime.Time)})
+		}
+	}
+	if len(ev) == 0 {
+		return false
+	}
+	d.add(report.AvailabilityClockSkew, report.Critical, time.Time{}, report.Textf("%s Ready by the clocks of their nodes and not counted available: those clocks are ahead", isAre(len(ev), "Pod")), ev...)
+	d.verdict = report.Verdict{Attribution: report.ControllerStalled, RootCause: report.AvailabilityClockSkew, Confidence: report.High,
+		Summary: report.Textf("%s Ready by the clocks of their nodes and not counted available", isAre(len(ev), "Pod")),
+		For:     []report.Text{"with minReadySeconds the kubelet's clock is set against the controller's"}}
+	d.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "set the clocks of those nodes right"}
+	return true
+}
