@@ -89,14 +89,15 @@ func TestGenerationCountsChangesOfTheSpecOnly(t *testing.T) {
 		status             bool
 		generation         int64
 		templateGeneration string
+		minReady, ready    int32
 	}{
-		{"a label", func(d *appsv1.DaemonSet) { d.Labels = map[string]string{"a": "b"} }, false, 1, "1"},
-		{"the status", func(d *appsv1.DaemonSet) { d.Status.NumberReady = 3 }, true, 1, "1"},
-		{"the strategy", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 5 }, false, 2, "1"},
-		{"the template", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Image = "example.com/agent:2" }, false, 3, "2"},
-		{"the template generation by hand", func(d *appsv1.DaemonSet) { d.Annotations[appsv1.DeprecatedTemplateGeneration] = "99" }, false, 3, "2"},
-		{"the spec through the status", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 77; d.Status.NumberReady = 4 }, true, 3, "2"},
-		{"the status beside the spec", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 6; d.Status.NumberReady = 100 }, false, 4, "2"},
+		{"a label", func(d *appsv1.DaemonSet) { d.Labels = map[string]string{"a": "b"} }, false, 1, "1", 0, 0},
+		{"the status", func(d *appsv1.DaemonSet) { d.Status.NumberReady = 3 }, true, 1, "1", 0, 3},
+		{"the strategy", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 5 }, false, 2, "1", 5, 3},
+		{"the template", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Image = "example.com/agent:2" }, false, 3, "2", 5, 3},
+		{"the template generation by hand", func(d *appsv1.DaemonSet) { d.Annotations[appsv1.DeprecatedTemplateGeneration] = "99" }, false, 3, "2", 5, 3},
+		{"the spec through the status", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 77; d.Status.NumberReady = 4 }, true, 3, "2", 5, 4},
+		{"the status beside the spec", func(d *appsv1.DaemonSet) { d.Spec.MinReadySeconds = 6; d.Status.NumberReady = 100 }, false, 4, "2", 6, 4},
 	}
 	for _, step := range steps {
 		d := get[*appsv1.DaemonSet](t, s, "kube-system", "agent").DeepCopy()
@@ -115,10 +116,9 @@ func TestGenerationCountsChangesOfTheSpecOnly(t *testing.T) {
 			t.Errorf("after changing %s: generation %d, template generation %s; want %d, %s", step.name, now.Generation,
 				now.Annotations[appsv1.DeprecatedTemplateGeneration], step.generation, step.templateGeneration)
 		}
-	}
-	last := get[*appsv1.DaemonSet](t, s, "kube-system", "agent")
-	if last.Spec.MinReadySeconds != 6 || last.Status.NumberReady != 4 {
-		t.Errorf("minReadySeconds %d, ready %d: spec and status are not kept apart", last.Spec.MinReadySeconds, last.Status.NumberReady)
+		if now.Spec.MinReadySeconds != step.minReady || now.Status.NumberReady != step.ready {
+			t.Errorf("after changing %s: minReadySeconds %d, ready %d; want %d, %d", step.name, now.Spec.MinReadySeconds, now.Status.NumberReady, step.minReady, step.ready)
+		}
 	}
 }
 
