@@ -26,7 +26,7 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 
 	c.waitForNodes(t, corev1.ConditionFalse, 3)
 	e.WaitFor("SPREADING", "CAUSE", agent.name, "breaks nodes")
-	e.Type(terminal.Enter)
+	e.find(agent.name)
 	e.WaitFor("1/11", "Which rollout is moving?")
 	e.Type(terminal.Enter)
 	e.WaitFor("2/11", "Is it still spreading")
@@ -144,6 +144,16 @@ func (e operatorsTerminal) choose(key, entry string) {
 	}
 	e.Type(terminal.Enter)
 	e.Wait("the menu is closed or is another", func(screen string) bool { return !selected.MatchString(screen) })
+}
+
+// find opens a workload by a part of its name.
+func (e operatorsTerminal) find(name string) {
+	e.Type("/")
+	e.WaitFor("Find anything")
+	e.Type(name)
+	selected := regexp.MustCompile(`▸ workload .*` + regexp.QuoteMeta(name))
+	e.Wait("it is found", selected.MatchString)
+	e.Type(terminal.Enter)
 }
 
 // goTo opens the step with that title, from the list of all steps.

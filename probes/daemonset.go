@@ -480,6 +480,9 @@ func (d *daemonSet) brake(c *Diagnosis, stuck []string) {
 		}
 	case len(stuck) >= r.MaxUnavailableResolved:
 		r.Brake = report.Textf("%d of %d unavailable Pods allowed", len(stuck), r.MaxUnavailableResolved)
+		if len(stuck) > r.MaxUnavailableResolved {
+			r.Brake = report.Textf("%d Pods unavailable for good, %d allowed", len(stuck), r.MaxUnavailableResolved)
+		}
 	}
 	r.Spreading = r.Brake == "" && d.podsKnown && r.NotYetReached > 0 && (r.State == report.Progressing || r.State == report.Slow || r.State == report.Stuck)
 }

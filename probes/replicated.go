@@ -347,7 +347,7 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 	t := r.troubles[pods[0].Name]
 	v.RootCause, v.Confidence = root, report.High
 	v.Summary = report.Textf("%s: %s", count(len(pods), "Pod"), t.summary)
-	v.For = []report.Text{report.Textf("%s fail with %s on nodes that are fine", count(len(pods), "Pod"), root)}
+	v.For = []report.Text{report.Textf("%s %s with %s on nodes that are fine", count(len(pods), "Pod"), failVerb(len(pods)), root)}
 	switch {
 	case schedulingOrCreation(root):
 		v.Attribution = report.ClusterBlocksPods
@@ -372,7 +372,7 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 			}
 		}
 		if old > 0 {
-			v.Against = append(v.Against, report.Textf("%s of older revisions fail as well", count(old, "Pod")))
+			v.Against = append(v.Against, report.Textf("%s of older revisions %s as well", count(old, "Pod"), failVerb(old)))
 			v.Confidence = report.Medium
 		}
 	}

@@ -114,12 +114,12 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 		v.Attribution = report.RolloutBreaksPods
 		v.Summary = report.Clean(where)
 	}
-	v.For = []report.Text{report.Textf("%d of %s of the current revision fail with %s", len(pods), count(newPods, "Pod"), root)}
+	v.For = []report.Text{report.Textf("%d of %s of the current revision %s with %s", len(pods), count(newPods, "Pod"), failVerb(len(pods)), root)}
 	if d.rollout.NotYetReached > 0 && oldFailing == 0 {
-		v.For = append(v.For, report.Textf("none of the %s on an older revision fails", count(d.rollout.NotYetReached, "node")))
+		v.For = append(v.For, report.Textf("no Pod of an older revision fails: %s", count(d.rollout.NotYetReached, "node")))
 	}
 	if oldFailing > 0 {
-		v.Against = append(v.Against, report.Textf("%s of older revisions fail as well", count(oldFailing, "Pod")))
+		v.Against = append(v.Against, report.Textf("%s of older revisions %s as well", count(oldFailing, "Pod"), failVerb(oldFailing)))
 		v.Confidence = report.Medium
 	}
 	if n := newPods - len(failing); n > 0 {

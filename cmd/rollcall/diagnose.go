@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,22 +112,23 @@ func (o *diagnoseOptions) run(ctx context.Context) error {
 	return o.print(r)
 }
 
+// maxWarnings bounds what is said of places in files that could not be read.
+const maxWarnings = 10
+
 // read loads the files and says what of them could not be read.
 func (o *diagnoseOptions) read(ctx context.Context) (*cluster.Snapshot, error) {
 	s, stats, err := files.Load(ctx, o.paths, files.Options{AsOf: o.at, Grace: o.nodeGrace, Stdin: o.in})
 	if err != nil {
-		if errors.Is(err, files.ErrNothing) && len(stats.Problems) > 1 {
-			for _, p := range stats.Problems {
-				o.warn("%s", p)
-			}
+		return nil, err // it names the first place and counts the others
+	}
+	for i, p := range stats.Problems {
+		o.logger.Warn("cannot read", "where", p.String())
+		if i < maxWarnings {
+			o.warn("%s", p)
 		}
-		return nil, err
 	}
-	for _, p := range stats.Problems {
-		o.warn("%s", p)
-	}
-	if stats.MoreProblems > 0 {
-		o.warn("and %d more places that could not be read", stats.MoreProblems)
+	if more := len(stats.Problems) + stats.MoreProblems - maxWarnings; more > 0 {
+		o.warn("and %d more places that could not be read", more)
 	}
 	o.logger.Info("read files", "files", stats.Files, "skipped", stats.Skipped, "kept", fmt.Sprint(stats.Kept), "metadataOnly", fmt.Sprint(stats.MetadataOnly),
 		"secrets", stats.Secrets, "duplicates", stats.Duplicates)

@@ -104,6 +104,19 @@ func TestWhatCannotBeReadIsSaidBesideTheDocument(t *testing.T) {
 	}
 }
 
+func TestAThousandBrokenPlacesDoNotFloodTheScreen(t *testing.T) {
+	t.Parallel()
+	node := "apiVersion: v1\nkind: Node\nmetadata: {name: a, creationTimestamp: \"2026-07-03T10:00:00Z\"}\n"
+	got := call{args: []string{"diagnose", "-f", "-"}, stdin: node + strings.Repeat("---\nkind: [\n", 1000)}.run(t)
+	if n := strings.Count(got.errOut, "\n"); n != 11 || !strings.Contains(got.errOut, "and 990 more places") {
+		t.Errorf("%d lines:\n%s", n, got.errOut)
+	}
+	got = call{args: []string{"diagnose", "-f", "-"}, stdin: strings.Repeat("---\nkind: [\n", 1000)}.run(t)
+	if got.code != 2 || strings.Count(got.errOut, "\n") != 1 || !strings.Contains(got.errOut, "and 999 more problems") {
+		t.Errorf("exit code %d: %s", got.code, got.errOut)
+	}
+}
+
 func TestFilesWithNeitherNodesNorWorkloadsAnswerNothing(t *testing.T) {
 	t.Parallel()
 	got := call{args: []string{"diagnose", "-f", "-"}, stdin: "apiVersion: v1\nkind: Service\nmetadata: {name: a, creationTimestamp: \"2026-07-03T10:00:00Z\"}\n"}.run(t)

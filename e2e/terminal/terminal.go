@@ -62,6 +62,9 @@ func Start(t testing.TB, columns, rows int, cmd *exec.Cmd) *Terminal {
 	e.pumps.Go(func() { _, _ = io.Copy(near, e.screen) }) // what is typed, and what the terminal answers when asked
 	go e.await()
 	t.Cleanup(func() {
+		if t.Failed() && !e.Ended() {
+			t.Logf("the screen when the test failed:\n%s", e.Screen())
+		}
 		_ = cmd.Process.Kill()
 		<-e.exited
 		_ = near.Close()

@@ -373,11 +373,11 @@ func (n *night) dump() []byte {
 
 func TestTheSameSeedPlaysTheSame(t *testing.T) {
 	t.Parallel()
-	for _, i := range Incidents() {
-		t.Run(i.Name, func(t *testing.T) {
+	for _, incident := range []string{"cni-cascade", "cni-cascade-unknown"} {
+		t.Run(incident, func(t *testing.T) {
 			t.Parallel()
 			dumpOf := func(seed int64, step time.Duration) []byte {
-				n := play(t, i.Name, seed)
+				n := play(t, incident, seed)
 				for n.Now().Before(Epoch.Add(3 * time.Minute)) {
 					n.run(step)
 				}
@@ -393,7 +393,7 @@ func TestTheSameSeedPlaysTheSame(t *testing.T) {
 				}
 				t.Fatalf("%d objects and %d", len(x), len(y))
 			}
-			if i.Name != DefaultIncident {
+			if incident != DefaultIncident {
 				return
 			}
 			if b := dumpOf(8, time.Minute); bytes.Equal(a, b) {

@@ -28,7 +28,7 @@ var exact = Timers{LeaseRenew: 4 * time.Second, StatusUpdate: 2 * time.Second, R
 
 // lab is a cluster with one DaemonSet, "agent", to experiment with.
 type lab struct {
-	t     *testing.T
+	t     testing.TB
 	clock *Clock
 	store *api.Server
 	world *World
@@ -56,7 +56,7 @@ func budget(ds *appsv1.DaemonSet, unavailable, surge intstr.IntOrString) {
 	}
 }
 
-func newLab(t *testing.T, s setup) *lab {
+func newLab(t testing.TB, s setup) *lab {
 	t.Helper()
 	l := &lab{t: t, clock: NewClock(epoch.Add(-24 * time.Hour)), ds: "kube-system/agent"}
 	l.store = api.New(l.clock.Now, s.seed)
