@@ -19,7 +19,7 @@ type write struct {
 	manager     string
 	dryRun      bool
 	subresource string // "" or "status"
-	// finish computes managedFields in place of an ordinary update: server-side apply has done so already.
+	// fieldsDone says that managedFields are right already: server-side apply computes its own.
 	fieldsDone bool
 }
 
