@@ -201,7 +201,8 @@ func (w *world) put(kind string, r cluster.Resource, k identity, o metav1.Object
 // uid is an identity that is the same in every run.
 func uid(parts ...string) types.UID {
 	h := sha256.Sum256([]byte(strings.Join(parts, "/")))
-	return types.UID(fmt.Sprintf("%x-%x-4%x-8%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])[:36])
+	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80 // version 4, variant 1
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16]))
 }
 
 // suffix is a short name like those that the API server generates.
