@@ -484,6 +484,9 @@ func (d *daemonSet) brake(c *Diagnosis, stuck []string) {
 			r.Brake = report.Textf("%d Pods unavailable for good, %d allowed", len(stuck), r.MaxUnavailableResolved)
 		}
 	}
+	if r.Brake != "" {
+		r.Remaining = "" // it will not go on by itself
+	}
 	r.Spreading = r.Brake == "" && d.podsKnown && r.NotYetReached > 0 && (r.State == report.Progressing || r.State == report.Slow || r.State == report.Stuck)
 }
 

@@ -103,5 +103,5 @@ func stepNodeConsole(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepOK, "every failing node can be reached through the API: nothing needs a console")
 		return a.result()
 	}
-	return cannot(report.Textf("%s cannot be reached through the API; what their consoles say is not read here: use the commands on %s", count(len(cut), "node"), names(cut, 4)))
+	return cannot(report.Textf("%s cannot be reached through the API; what their consoles say is not read here: use the commands on %s, and keep the telling lines as a note", count(len(cut), "node"), names(cut, 4)))
 }
