@@ -24,7 +24,7 @@ type recovery struct {
 func expected(p action.Preview) []report.Line {
 	var out []report.Line
 	for _, t := range p.Prediction.Summary {
-		out = append(out, report.Line{State: report.StepNotice, Text: "expected: " + t})
+		out = append(out, report.Line{State: report.StepNone, Text: "expected: " + t})
 	}
 	return out
 }
