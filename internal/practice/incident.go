@@ -37,8 +37,8 @@ func find(name string) (Incident, error) {
 		names = append(names, i.Name)
 	}
 	hint := ""
-	if close := nearest(name, names); close != "" {
-		hint = fmt.Sprintf("did you mean %s? ", close)
+	if meant := nearest(name, names); meant != "" {
+		hint = fmt.Sprintf("did you mean %s? ", meant)
 	}
 	return Incident{}, fmt.Errorf("no practice incident is called %q: %sthere are %s", name, hint, strings.Join(names, ", "))
 }

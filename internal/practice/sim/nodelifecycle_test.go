@@ -243,3 +243,25 @@ func TestPodsOfADeletedNodeAreCollected(t *testing.T) {
 		t.Errorf("%d Pods after it, want 2", n)
 	}
 }
+
+func TestNodeThatJoinsBecomesReadyAndGetsItsAgent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, setup{nodes: 2})
+	n := testNode(7, 1)
+	n.Status.Conditions = nil
+	l.create(n)
+	l.run(40 * time.Second)
+	joined := l.node("node-007")
+	if nodeReadiness(joined) != corev1.ConditionTrue || len(joined.Spec.Taints) != 0 {
+		t.Errorf("it is Ready=%s with taints %v", nodeReadiness(joined), joined.Spec.Taints)
+	}
+	if !podReady(l.podOn("node-007")) || l.get().Status.DesiredNumberScheduled != 3 {
+		t.Errorf("its agent is not ready, or it is not counted: %+v", l.get().Status)
+	}
+	if _, err := l.store.Get(l.world.leases.resource, corev1.NamespaceNodeLease, "node-007"); err != nil {
+		t.Error(err)
+	}
+	if e := l.events("RegisteredNode"); len(e) != 1 || e[0].InvolvedObject.Name != "node-007" {
+		t.Errorf("events: %+v", e)
+	}
+}

@@ -64,7 +64,8 @@ type World struct {
 
 	tasks     taskHeap
 	seq       uint64
-	heartbeat int // counts Starts and Stops: tickers of an earlier beat end
+	heartbeat int  // counts Starts and Stops: tickers of an earlier beat end
+	beating   bool // between Start and Stop
 
 	mirrors []func()
 	seen    uint64 // the API server's revision that the mirrors show
@@ -142,6 +143,7 @@ func (w *World) Step(to time.Time) {
 // stopped before resumes as after a restart of kube-controller-manager.
 func (w *World) Start() {
 	w.heartbeat++
+	w.beating = true
 	for _, n := range w.nodes.all() {
 		w.kubelets[n.Name].beat()
 	}
@@ -153,7 +155,10 @@ func (w *World) Start() {
 
 // Stop holds the heartbeat. Controllers and containers go on; nobody renews a
 // Lease and nobody misses one. With nothing else due, weeks pass in one Step.
-func (w *World) Stop() { w.heartbeat++ }
+func (w *World) Stop() {
+	w.heartbeat++
+	w.beating = false
+}
 
 // random is a source of chance of its own for one part of the World, so that one
 // part's draws do not change another's.
@@ -171,7 +176,11 @@ func (w *World) nodeChanged(old, new *corev1.Node) {
 		w.kubelets[old.Name].die()
 		delete(w.kubelets, old.Name)
 	case old == nil:
-		w.kubelets[new.Name] = newKubelet(w, new)
+		k := newKubelet(w, new)
+		w.kubelets[new.Name] = k
+		if w.beating {
+			k.after(time.Second, k.beat)
+		}
 	}
 }
 
