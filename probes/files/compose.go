@@ -59,6 +59,8 @@ func (l *loader) own(s *stream, d document, kind string) {
 		l.problem(d.file, d.line, "is a second Case: one file holds one")
 	case l.compose != nil && l.compose.file == s:
 		l.compose.add(kind, d)
+	case kind == CaptureKind:
+		l.captured(d)
 	case kind == "Report":
 		l.problem(d.file, d.line, "is a report of this program, not what a cluster said")
 	default:

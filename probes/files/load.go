@@ -24,8 +24,8 @@ import (
 
 // Options say how files are read.
 type Options struct {
-	// AsOf is the moment the input is judged at; zero takes the latest moment
-	// that the input itself vouches for.
+	// AsOf is the moment the input is judged at; zero takes the moment of the
+	// capture, and the latest that the input itself vouches for where it is none.
 	AsOf time.Time
 	// Grace is node-monitor-grace-period where it is known; 0 lets it be inferred.
 	Grace time.Duration
@@ -90,6 +90,8 @@ type loader struct {
 	version string       // of the API server, where `kubectl version` is among the input
 	compose *composition // the Case that is being read
 	now     time.Time    // of a Case that was read
+	// captures are the documents that say how the input was captured.
+	captures []CaptureDocument
 }
 
 func newLoader(ctx context.Context) *loader {
@@ -123,6 +125,9 @@ func (l *loader) finish(o Options) (*cluster.Snapshot, Stats, error) {
 		asOf = l.now
 	}
 	if asOf.IsZero() {
+		asOf = l.capturedAt()
+	}
+	if asOf.IsZero() {
 		if asOf = latest(&objects); asOf.IsZero() {
 			return nil, l.stats, ErrNoTime
 		}
@@ -133,6 +138,7 @@ func (l *loader) finish(o Options) (*cluster.Snapshot, Stats, error) {
 		NodeGrace: o.Grace,
 	}
 	l.store.scope(&objects, &m)
+	l.tell(&objects, &m)
 	return cluster.New(objects, m), l.stats, nil
 }
 
