@@ -179,7 +179,7 @@ func controllerRevision(ds *appsv1.DaemonSet, r revision) (*appsv1.ControllerRev
 func (w *world) counts(ds *appsv1.DaemonSet, n *corev1.Node, taints []corev1.Taint) (should, keeps bool) {
 	spec := &ds.Spec.Template.Spec
 	for k, v := range spec.NodeSelector {
-		if n.Labels[k] != v {
+		if has, ok := n.Labels[k]; !ok || has != v {
 			return false, false
 		}
 	}
