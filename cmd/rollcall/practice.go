@@ -108,12 +108,19 @@ func (o *practiceOptions) identity(ctx context.Context, conn *kube.Connection) i
 	return id
 }
 
-// lessons are what the incidents teach, in the words of a report.
-var lessons = map[string]headless.Lesson{
-	"cni-cascade":         {Attribution: report.RolloutBreaksNodes, Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}},
-	"cni-cascade-unknown": {Attribution: report.RolloutBreaksNodes, Workload: report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}},
-	"image-missing":       {Attribution: report.RolloutBreaksPods},
-	"dead-nodes-block":    {Attribution: report.NodesBlockRollout},
+// lesson is what the incident teaches, in the words of a report.
+func (o *practiceOptions) lesson() headless.Lesson {
+	l := headless.Lesson{Incident: o.incident, Seed: o.seed}
+	for _, i := range practice.Incidents() {
+		if i.Name != o.incident {
+			continue
+		}
+		l.Attribution = report.Attribution(i.Verdict)
+		if part := strings.SplitN(i.Culprit, "/", 3); len(part) == 3 {
+			l.Workload = report.WorkloadKey{Kind: report.Clean(part[0]), Namespace: report.Clean(part[1]), Name: report.Clean(part[2])}
+		}
+	}
+	return l
 }
 
 // play runs the incident to its end on the virtual clock.
@@ -133,10 +140,8 @@ func (o *practiceOptions) play(ctx context.Context, lab *practice.Cluster) error
 	if err != nil {
 		return err
 	}
-	lesson := lessons[o.incident]
-	lesson.Incident, lesson.Seed = o.incident, o.seed
 	auto := headless.Auto{
-		Practice: &stage{lab, source}, Loop: loop, Lesson: lesson, Format: o.output, Out: o.out,
+		Practice: &stage{lab, source}, Loop: loop, Lesson: o.lesson(), Format: o.output, Out: o.out,
 		Notes: func() (string, error) { return c.document(loop.State(), loop.Worst()).Markdown(), nil },
 	}
 	err = auto.Run(ctx)

@@ -26,6 +26,7 @@ func cniCascade() Incident {
 		Name:    DefaultIncident,
 		Title:   "Nodes go NotReady one after another while the network agent is updated",
 		Teaches: "A rollout whose Pods all look Ready can take every node down: freeze first, roll the template back, prove it on one node, then the rest.",
+		Verdict: "RolloutBreaksNodes", Culprit: "DaemonSet/kube-system/calico-node",
 		programs: map[string]sim.Program{
 			agentCNIV3: goodInstaller(),
 			agentV3: goodAgent().With(sim.BreaksCNI(sim.Between(3*time.Second, 9*time.Second),

@@ -15,6 +15,9 @@ type Incident struct {
 	Title string
 	// Teaches is what one has learnt when it is solved.
 	Teaches string
+	// Verdict is the attribution that a right diagnosis ends with, Culprit the
+	// workload that it names, "" where any will do.
+	Verdict, Culprit string
 
 	programs map[string]sim.Program // by image, beyond those of the base cluster
 	build    func(*stage) error

@@ -18,6 +18,7 @@ func cniCascadeUnknown() Incident {
 		Name:    "cni-cascade-unknown",
 		Title:   "Nodes turn Unknown a minute after their network agent was updated",
 		Teaches: "Unknown nodes brake the rollout, late; no undo reaches them, and they hold the budget that the others need.",
+		Verdict: "RolloutBreaksNodes", Culprit: "DaemonSet/kube-system/calico-node",
 		programs: map[string]sim.Program{
 			agentCNIV3: goodInstaller(),
 			agentV3: goodAgent().With(sim.CutsNetwork(sim.Between(12*time.Second, 20*time.Second),
@@ -42,9 +43,10 @@ func cniCascadeUnknown() Incident {
 func imageMissing() Incident {
 	missing := registry("storage/csi-block", "v2.5.O") // a letter for a digit
 	return Incident{
-		Name:     "image-missing",
-		Title:    "A storage agent's rollout stands still at its first node",
-		Teaches:  "A new Pod that never starts halts a DaemonSet's rollout by itself; the nodes are fine, the revision is not.",
+		Name:    "image-missing",
+		Title:   "A storage agent's rollout stands still at its first node",
+		Teaches: "A new Pod that never starts halts a DaemonSet's rollout by itself; the nodes are fine, the revision is not.",
+		Verdict: "RolloutBreaksPods", Culprit: "DaemonSet/storage/csi-block-node",
 		programs: map[string]sim.Program{missing: sim.ImageMissing(missing)},
 		build: func(s *stage) error {
 			s.install()
@@ -62,9 +64,10 @@ func imageMissing() Incident {
 func deadNodesBlock() Incident {
 	next := registry("calico/node", "v3.29.4")
 	return Incident{
-		Name:     "dead-nodes-block",
-		Title:    "A rollout that never starts",
-		Teaches:  "Nodes that died days ago hold the whole budget: the rollout is innocent, and deleting their Pods does not help.",
+		Name:    "dead-nodes-block",
+		Title:   "A rollout that never starts",
+		Teaches: "Nodes that died days ago hold the whole budget: the rollout is innocent, and deleting their Pods does not help.",
+		Verdict: "NodesBlockRollout", Culprit: "DaemonSet/kube-system/calico-node",
 		programs: map[string]sim.Program{next: goodAgent()},
 		build: func(s *stage) error {
 			s.install()
