@@ -46,7 +46,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(a.usage)
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(a.triageCommand(), a.diagnoseCommand(), a.practiceCommand(), a.versionCommand())
+	root.AddCommand(a.triageCommand(), a.diagnoseCommand(), a.captureCommand(), a.practiceCommand(), a.versionCommand())
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
