@@ -46,9 +46,10 @@ type analysis struct {
 	capable   int
 	mode      string
 	hub       string
-	joint     string // another DaemonSet that cannot be told apart
-	pardoned  string // why another rollout explains it better
-	nobodyOld bool   // no node is left on an older revision to compare with
+	joint     string        // another DaemonSet that cannot be told apart
+	pardoned  string        // why another rollout explains it better
+	atAge     time.Duration // the age at which its Pods fail, 0 where that is not the pattern
+	nobodyOld bool          // no node is left on an older revision to compare with
 }
 
 // analyse classifies every node of the pool for one change.
@@ -64,7 +65,7 @@ func (c *Diagnosis) analyse(d *daemonSet, ch change) *analysis {
 		a.byNode[e.node.name] = e
 		e.class = c.classify(a, e)
 	}
-	a.concentrate()
+	a.concentrate(c.s.AsOf)
 	for _, e := range a.nodes {
 		a.by[e.class] = append(a.by[e.class], e)
 	}
@@ -203,7 +204,7 @@ func (c *Diagnosis) inReboots(n *nodeState, ep *episode) bool {
 // concentrate moves late nodes to the others where their ages at failure are so
 // alike that the age explains the failure: a token or certificate that the new Pod
 // brought has run out. There is no fixed window.
-func (a *analysis) concentrate() {
+func (a *analysis) concentrate(now time.Time) {
 	var late []*exposure
 	for _, e := range a.nodes {
 		if e.class == classLate {
@@ -226,6 +227,14 @@ func (a *analysis) concentrate() {
 	}
 	for _, e := range late {
 		e.class = classAfter
+	}
+	// What has not reached that age cannot have failed of it yet.
+	a.atAge = ages[len(ages)/2]
+	a.horizon = ages[len(ages)-1] + time.Minute
+	for _, e := range a.nodes {
+		if e.class == classHealthy && now.Sub(latest(e.created, e.deleted.To)) < a.horizon {
+			e.class = classPending
+		}
 	}
 }
 

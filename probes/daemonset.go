@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -216,6 +217,7 @@ func (d *daemonSet) readState(c *Diagnosis) {
 	var stuck []string
 	if d.podsKnown {
 		inProgress = false
+		empty := false
 		for i := range d.loop.Slots {
 			slot := &d.loop.Slots[i]
 			old := slot.State == cluster.SlotOldAvailable || slot.State == cluster.SlotOldUnavailable || slot.State == cluster.SlotBoth
@@ -225,6 +227,10 @@ func (d *daemonSet) readState(c *Diagnosis) {
 			switch {
 			case slot.ShouldRun && slot.State == cluster.SlotNewUnavailable:
 				inProgress = inProgress || !wasAvailable(slot.New)
+			case slot.ShouldRun && slot.State == cluster.SlotEmpty:
+				empty = empty || !d.lostLater(c, slot.Node)
+			case slot.ShouldRun && slot.State == cluster.SlotTerminating:
+				inProgress = inProgress || slices.ContainsFunc(slot.Terminating, func(p *corev1.Pod) bool { return !d.updated(p) })
 			case slot.ShouldRun && slot.State != cluster.SlotNewAvailable:
 				inProgress = true
 			case old && slot.MayStay:
@@ -238,6 +244,7 @@ func (d *daemonSet) readState(c *Diagnosis) {
 				}
 			}
 		}
+		inProgress = inProgress || empty && (r.NotYetReached > 0 || c.s.AsOf.Sub(d.change.start) < 30*time.Minute)
 	} else if inProgress {
 		r.NotYetReached = int(st.DesiredNumberScheduled - st.UpdatedNumberScheduled)
 	}
@@ -263,6 +270,17 @@ func (d *daemonSet) readState(c *Diagnosis) {
 		d.pace(c, step)
 	}
 	d.brake(c, stuck)
+}
+
+// lostLater tells whether a node without a Pod had one of the current revision that
+// has ended since: a Pod that failed or was evicted does not reopen a rollout.
+func (d *daemonSet) lostLater(c *Diagnosis, node string) bool {
+	for _, p := range c.s.PodsOn(node) {
+		if o := metav1.GetControllerOfNoCopy(p); o != nil && o.UID == d.ds.UID && cluster.PodTerminal(p) && d.updated(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitsForPods tells whether a node that can be reached still waits for a Pod of the

@@ -234,8 +234,8 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 func (c *Diagnosis) clearedRollouts(v *report.Verdict) {
 	for _, d := range c.daemonSets {
 		a := d.analysis
-		if a.judged == notAsked && a.count(classExplained) == 0 && a.count(classPrevalent) == 0 && a.count(classSuffering) == 0 && a.count(classNew) == 0 || d.rollout.State == report.Complete && a.judged == notAsked && a.count(classExplained) == 0 {
-			continue
+		if d.rollout.State == report.Complete && c.firstFall().Sub(a.change.start) > cluster.SuspectBefore {
+			continue // nobody would suspect it
 		}
 		var why []string
 		for _, x := range []struct {

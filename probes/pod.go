@@ -64,7 +64,12 @@ func (c *Diagnosis) terminating(p *corev1.Pod) *podTrouble {
 		summary: report.Textf("Terminating since %s, %s past its grace period", stamp(requested), short(c.s.AsOf.Sub(p.DeletionTimestamp.Time))),
 		evidence: []report.Evidence{{Source: "Pod.metadata.deletionTimestamp", Value: report.Textf("%s, grace period %s", p.DeletionTimestamp.UTC().Format(time.RFC3339),
 			short(p.DeletionTimestamp.Sub(requested))), At: report.At(requested)}}}
-	if n := c.nodes[p.Spec.NodeName]; n != nil && !n.reachable() {
+	switch n := c.nodes[p.Spec.NodeName]; {
+	case n == nil || !n.failing():
+	case n.reachable():
+		t.ofNode = true
+		t.summary += report.Textf("; node %s is %s", n.name, readiness(n))
+	default:
 		t.ofNode = true
 		t.summary += report.Textf("; node %s cannot be reached, so it will not end", n.name)
 	}

@@ -89,7 +89,7 @@ func (c *Diagnosis) recommendRollBack(d *daemonSet) {
 	}
 	target := d.rollout.KnownGoodRevision
 	if target == nil {
-		target = d.rollout.PreviousRevision
+		target = d.fallback()
 		if target != nil {
 			r.WatchOut = append(r.WatchOut, report.Textf("no Ready node runs revision %d now: that it is healthy cannot be shown", *target))
 		}
@@ -101,7 +101,7 @@ func (c *Diagnosis) recommendRollBack(d *daemonSet) {
 	r.Action, r.ToRevision = report.ActionRollBack, target
 	r.Why = report.Textf("revision %d is Ready on %s now", *target, count(d.revision(*target).healthy, "node"))
 	if d.rollout.KnownGoodRevision == nil {
-		r.Why = report.Textf("revision %d is the one before", *target)
+		r.Why = report.Textf("revision %d is the newest one of which nothing bad is seen", *target)
 	}
 	c.watchOut(d, *target)
 }

@@ -329,8 +329,8 @@ func (c *Diagnosis) replicatedFindings(r *replicated) {
 	listed := map[report.Code]int{}
 	for _, p := range append(slices.Clone(r.pods), r.older...) {
 		t := r.troubles[p.Name]
-		if t == nil || t.code == "" || t.code.IsNode() {
-			continue
+		if t == nil || t.code == "" || t.code.IsNode() || t.code == report.StuckTerminating && t.ofNode && r.missing == 0 {
+			continue // a remnant on a node that fails: the node's story
 		}
 		if listed[t.code]++; listed[t.code] > podsListed {
 			continue

@@ -23,6 +23,8 @@ type revision struct {
 	sameAsCurrent bool
 	sameAs        int64 // the newer revision of the same meaning, 0 without one
 	pods, healthy int
+	dying         int // being deleted, not yet gone
+	failing       int // Pods that show a failure of their own, those being deleted among them
 }
 
 // readRevisions counts, for each stored revision, the Pods that run it and those
@@ -44,7 +46,14 @@ func (c *Diagnosis) readRevisions(d *daemonSet) {
 			}
 		}
 		for _, p := range c.s.PodsOf(d.ds.UID) {
-			if p.Labels[cluster.RevisionHash] != r.hash || p.DeletionTimestamp != nil {
+			if p.Labels[cluster.RevisionHash] != r.hash {
+				continue
+			}
+			if failsItself(p) {
+				r.failing++
+			}
+			if p.DeletionTimestamp != nil {
+				r.dying++
 				continue
 			}
 			r.pods++
@@ -66,6 +75,29 @@ func (d *daemonSet) knownGood(blamed int64) *int64 {
 			continue
 		}
 		if r.healthy > 0 {
+			n := r.object.Revision
+			return &n
+		}
+	}
+	return nil
+}
+
+// failsItself tells whether a Pod's containers show a failure that is not the
+// node's: they cannot be started, or end and are started again.
+func failsItself(p *corev1.Pod) bool {
+	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" && w.Reason != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// fallback is the revision to go back to where none is known to be good: the highest
+// one of another meaning that has no Pods that fail. Nil where there is none.
+func (d *daemonSet) fallback() *int64 {
+	for i := range d.revisions {
+		if r := &d.revisions[i]; !r.sameAsCurrent && r.failing == 0 {
 			n := r.object.Revision
 			return &n
 		}

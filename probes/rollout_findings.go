@@ -84,22 +84,22 @@ func (c *Diagnosis) manyRevisions(d *daemonSet) {
 	byMeaning := map[int64][]string{}
 	for i := range d.revisions {
 		r := &d.revisions[i]
-		if r.pods == 0 {
+		if r.pods+r.dying == 0 {
 			continue
 		}
 		id := r.object.Revision
 		if r.sameAs != 0 {
 			id = r.sameAs
 		}
-		byMeaning[id] = append(byMeaning[id], fmt.Sprintf("revision %d: %d", r.object.Revision, r.pods))
+		byMeaning[id] = append(byMeaning[id], fmt.Sprintf("revision %d: %d", r.object.Revision, r.pods+r.dying))
 	}
 	if len(byMeaning) < 3 {
 		return
 	}
 	var ev []report.Evidence
 	for i := range d.revisions {
-		if r := &d.revisions[i]; r.pods > 0 {
-			ev = append(ev, report.Evidence{Source: report.Textf("Pods with label %s=%s", cluster.RevisionHash, r.hash), Value: report.Textf("revision %d: %s", r.object.Revision, count(r.pods, "Pod"))})
+		if r := &d.revisions[i]; r.pods+r.dying > 0 {
+			ev = append(ev, report.Evidence{Source: report.Textf("Pods with label %s=%s", cluster.RevisionHash, r.hash), Value: report.Textf("revision %d: %s", r.object.Revision, count(r.pods+r.dying, "Pod"))})
 		}
 	}
 	d.add(report.MultipleRevisionsInFlight, report.Warning, d.change.start, report.Textf("Pods of %d revisions run at once", len(byMeaning)), ev...)
@@ -112,7 +112,7 @@ func (c *Diagnosis) podFindings(d *daemonSet) {
 	listed := map[report.Code]int{}
 	for _, p := range c.s.PodsOf(d.ds.UID) {
 		t := d.troubles[p.Name]
-		if t == nil || t.code == "" || t.code.IsNode() {
+		if t == nil || t.code == "" || t.code.IsNode() || t.code == report.StuckTerminating && t.ofNode && d.rollout.State == report.Complete {
 			continue
 		}
 		if listed[t.code]++; listed[t.code] > podsListed {

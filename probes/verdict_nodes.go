@@ -32,6 +32,9 @@ func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	if a.mode != "" {
 		v.For = append(v.For, report.Textf("the pattern is %s", modeText(a.mode)))
 	}
+	if a.atAge > 0 {
+		v.For = append(v.For, report.Textf("they fell at the same age of their new Pod, %s: what it got at its start may have run out", short(a.atAge)))
+	}
 	if len(d.rollout.Critical) > 0 {
 		v.For = append(v.For, report.Textf("its Pod can hurt a node: %s", joinTexts(d.rollout.Critical, 5)))
 	}
@@ -89,7 +92,12 @@ func (a *analysis) lagText() string {
 		}
 		l, h := math.Round(lo[k]), math.Round(hi[k])
 		t := fmt.Sprintf("%.0f to %.0f s later", l, h)
-		if l == h {
+		switch {
+		case h > 600 && short(seconds(l)) == short(seconds(h)):
+			t = short(seconds(h)) + " later"
+		case h > 600:
+			t = fmt.Sprintf("%s to %s later", short(seconds(l)), short(seconds(h)))
+		case l == h:
 			t = fmt.Sprintf("%.0f s later", l)
 		}
 		if len(n) > 1 {
@@ -99,6 +107,8 @@ func (a *analysis) lagText() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func (a *analysis) controlText(rev int64) string {
 	old, clean := a.count(classOld), a.count(classClean)
