@@ -226,7 +226,7 @@ func (d *daemonSet) readState(c *Diagnosis) {
 			}
 			switch {
 			case slot.ShouldRun && slot.State == cluster.SlotNewUnavailable:
-				inProgress = inProgress || !wasAvailable(slot.New)
+				inProgress = inProgress || !wasAvailable(slot.New) && (c.partOfRollout(d, slot.New) || r.NotYetReached > 0)
 			case slot.ShouldRun && slot.State == cluster.SlotEmpty:
 				empty = empty || !d.lostLater(c, slot.Node)
 			case slot.ShouldRun && slot.State == cluster.SlotTerminating:

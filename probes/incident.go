@@ -30,7 +30,7 @@ func (c *Diagnosis) nodesAreTheIncident(d *daemonSet, held []*nodeState) bool {
 		return true
 	}
 	if len(recent) >= 2 {
-		if _, ok := sharedTrait(recent, c.fine()); ok {
+		if shared, _ := sharedTraits(recent, c.fine()); len(shared) > 0 {
 			return true
 		}
 	}
@@ -196,10 +196,13 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	}
 	slices.Sort(v.Contributing)
 	v.Summary = report.Textf("%s %s and no rollout explains it: %s", count(len(list), "node"), failVerb(len(list)), names(stateNames(list), 4))
-	if t, ok := sharedTrait(list, c.fine()); ok {
-		v.For = append(v.For, report.Textf("they share %s; at most one in ten of the others has it", t))
-		v.Summary += report.Textf("; they share %s", t)
+	if _, text := sharedTraits(list, c.fine()); text != "" {
+		v.For = append(v.For, report.Textf("they share %s; at most one in ten of the others has it", text))
+		v.Summary += report.Textf("; they share %s", text)
 		v.Confidence = report.High
+	} else if _, text := enrichedTraits(list, c.fine()); text != "" {
+		v.For = append(v.For, report.Textf("they share %s, which not all of the others have", text))
+		v.Summary += report.Textf("; they share %s", text)
 	}
 	if c.fellTogether(list) {
 		v.For = append(v.For, "they fell within seconds of each other")

@@ -56,6 +56,9 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 		add(report.NodeUnreachable, since(), "Ready=Unknown: its kubelet does not reach the API server, or is dead", readyEvidence...)
 	default:
 		code, summary := readyFalse(ready.Message)
+		if strings.Contains(string(summary), "runtime") {
+			summary += report.Textf(" (%s)", n.Status.NodeInfo.ContainerRuntimeVersion)
+		}
 		add(code, since(), summary, readyEvidence...)
 	}
 	if st.removal != "" && st.ready == corev1.ConditionTrue {

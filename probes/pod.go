@@ -94,7 +94,7 @@ func failedPod(p *corev1.Pod) *podTrouble {
 	switch reason := p.Status.Reason; {
 	case t.code != "":
 	case reason == "Evicted":
-		t.code = report.PodEvicted
+		t.code, t.ofNode = report.PodEvicted, true
 	case reason == "Preempting":
 		t.code = report.PodPreempted
 	case reason == "NodeShutdown", reason == "Terminated", reason == "Shutdown":

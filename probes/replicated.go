@@ -357,6 +357,11 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 		v.Summary = report.Textf("Ready nodes fail its Pods: %s", t.summary)
 		r.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "the nodes fail the Pods"}
 		c.splitReach(&r.recommend, c.statesOf(nodesOf(pods)))
+	case r.rollout.State == report.Complete && r.failsLater(pods):
+		v.Attribution, v.Confidence = report.Undetermined, report.Low
+		v.Summary += "; the rollout was over before that"
+		v.Missing = append(v.Missing, "what changed without a new revision: ConfigMaps, Secrets, what the Pods depend on")
+		r.recommend = report.Recommendation{Action: report.ActionInvestigate, Why: "its Pods fail, and no rollout made them so"}
 	default:
 		v.Attribution = report.RolloutBreaksPods
 		r.recommend = report.Recommendation{Action: report.ActionFixWorkload, Why: v.Summary}
@@ -382,6 +387,16 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 	if r.deadline != nil {
 		v.Contributing = append(v.Contributing, report.ProgressDeadlineExceeded)
 	}
+}
+
+// failsLater tells whether the Pods ran well for an hour before they failed.
+func (r *replicated) failsLater(pods []*corev1.Pod) bool {
+	for _, p := range pods {
+		if failingSince(p, r.troubles[p.Name]).Sub(p.CreationTimestamp.Time) < time.Hour {
+			return false
+		}
+	}
+	return true
 }
 
 func sortedSet(m map[string]bool) []string {

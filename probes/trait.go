@@ -1,8 +1,6 @@
 package probes
 
 import (
-	"fmt"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,49 +60,55 @@ func controlPlane(n *corev1.Node) bool {
 	return false
 }
 
-// sharedTrait finds a trait that all of the first nodes have and few of the others:
-// at most a tenth of them. The rarest among the others comes first.
-func sharedTrait(fell, fine []*nodeState) (trait, bool) {
+// sharedTraits finds what all of the first nodes have and few of the others: at most
+// a tenth of them. Those that are rarest among the others come together, named as one.
+func sharedTraits(fell, fine []*nodeState) (shared []trait, text string) {
+	return distinguishing(fell, fine, func(among int) bool { return 10*among <= len(fine) })
+}
+
+// enrichedTraits is the weaker question for nodes that are still falling: all of the
+// first nodes have it, and by chance that would hardly be.
+func enrichedTraits(fell, fine []*nodeState) (shared []trait, text string) {
+	return distinguishing(fell, fine, func(among int) bool { return fisher(len(fell), among, 0, len(fine)-among) < 0.01 })
+}
+
+func distinguishing(fell, fine []*nodeState, rare func(among int) bool) ([]trait, string) {
 	if len(fell) < 2 || len(fine) == 0 {
-		return trait{}, false
+		return nil, ""
 	}
-	common := map[trait]int{}
+	common, order := map[trait]int{}, []trait{}
 	for _, n := range fell {
 		for _, t := range traits(n.node) {
-			common[t]++
+			if common[t]++; common[t] == 1 {
+				order = append(order, t)
+			}
 		}
 	}
-	type candidate struct {
-		t     trait
-		among int
-	}
-	var found []candidate
-	for t, k := range common {
-		if k < len(fell) {
+	least := len(fine) + 1
+	var found []trait
+	for _, t := range order {
+		if common[t] < len(fell) {
 			continue
 		}
 		among := 0
 		for _, n := range fine {
-			for _, x := range traits(n.node) {
-				if x == t {
-					among++
-				}
+			if hasTrait(n, t) {
+				among++
 			}
 		}
-		if 10*among <= len(fine) {
-			found = append(found, candidate{t, among})
+		switch {
+		case !rare(among) || among > least:
+		case among < least:
+			least, found = among, []trait{t}
+		default:
+			found = append(found, t)
 		}
 	}
-	if len(found) == 0 {
-		return trait{}, false
+	var words []string
+	for _, t := range found {
+		words = append(words, t.String())
 	}
-	sort.Slice(found, func(i, j int) bool {
-		if found[i].among != found[j].among {
-			return found[i].among < found[j].among
-		}
-		return found[i].t.String() < found[j].t.String()
-	})
-	return found[0].t, true
+	return found, strings.Join(words, ", ")
 }
 
 // withinStratum looks for a trait within which the change breaks nodes although over
@@ -115,10 +119,11 @@ func (a *analysis) withinStratum(c *Diagnosis) bool {
 	if len(A) < 2 || len(H) == 0 {
 		return false
 	}
-	t, ok := sharedTrait(states(A), states(H))
-	if !ok {
+	shared, text := sharedTraits(states(A), states(H))
+	if len(shared) == 0 {
 		return false
 	}
+	t := shared[0]
 	fellOld, fineOld := 0, 0
 	for _, e := range a.by[classOld] {
 		if hasTrait(e.node, t) {
@@ -134,7 +139,7 @@ func (a *analysis) withinStratum(c *Diagnosis) bool {
 	if fellOld > 0 && 10*fellOld > fellOld+fineOld || others > len(A)/4 || a.count(classBefore) > len(A)/10 {
 		return false
 	}
-	a.stratum = fmt.Sprintf("%s %s", t.name, t.value)
+	a.stratum = text
 	return true
 }
 

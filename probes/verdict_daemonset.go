@@ -30,6 +30,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case c.creationBlocked(d):
 	case c.clockSkew(d):
 	case len(failing) > 0 && c.breaksPods(d, failing):
+	case c.failsLater(d):
 	case c.blockedByNodes(d):
 	case d.rollout.State == report.NotObserved:
 		d.verdict.Attribution, d.verdict.RootCause, d.verdict.Confidence = report.ControllerStalled, report.RolloutNotObserved, report.Medium
@@ -43,6 +44,9 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 		c.isHealthy(d)
 	}
 	blamed := d.blamedRevision()
+	if d.verdict.Attribution == report.RolloutBreaksPods && d.rollout.Revision != nil {
+		blamed = *d.rollout.Revision
+	}
 	d.rollout.KnownGoodRevision = d.knownGood(blamed)
 	d.rollout.Revisions = d.revisionViews(d.rollout.KnownGoodRevision)
 	c.recommendDaemonSet(d)
@@ -62,9 +66,97 @@ func (c *Diagnosis) ownTroubles(d *daemonSet) []*corev1.Pod {
 		if n := c.nodes[cluster.TargetNode(p)]; n != nil && n.ready == corev1.ConditionUnknown {
 			continue // its status is as old as the silence
 		}
+		if !c.ofRollout(d, p, t) {
+			continue
+		}
 		out = append(out, p)
 	}
 	return out
+}
+
+// partOfRollout tells whether the rollout made the Pod: not one that came later, to a
+// node that joined since or in place of one that was lost.
+func (c *Diagnosis) partOfRollout(d *daemonSet, p *corev1.Pod) bool {
+	start := d.change.start
+	if start.IsZero() {
+		return true
+	}
+	if n := c.nodes[cluster.TargetNode(p)]; n != nil && n.node.CreationTimestamp.After(start.Add(time.Hour)) {
+		return false
+	}
+	return p.CreationTimestamp.Sub(start) <= 24*time.Hour
+}
+
+// ofRollout tells whether a Pod's failure can be the rollout's doing: the rollout made
+// the Pod, and it failed from the start. What ran well for an hour fails for another reason.
+func (c *Diagnosis) ofRollout(d *daemonSet, p *corev1.Pod, t *podTrouble) bool {
+	if d.rollout.State != report.Complete {
+		return true
+	}
+	return c.partOfRollout(d, p) && failingSince(p, t).Sub(p.CreationTimestamp.Time) < time.Hour
+}
+
+// failingSince estimates when a Pod began to fail: containers are restarted after 10 s,
+// 20 s, 40 s … up to 5 min, so that the number of restarts tells for how long.
+func failingSince(p *corev1.Pod, t *podTrouble) time.Time {
+	since := t.since
+	if since.IsZero() {
+		return p.CreationTimestamp.Time
+	}
+	var most int32
+	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+		most = max(most, s.RestartCount)
+	}
+	for i := range most {
+		since = since.Add(-min(10*time.Second<<min(i, 8), 5*time.Minute))
+	}
+	if since.Before(p.CreationTimestamp.Time) {
+		return p.CreationTimestamp.Time
+	}
+	return since
+}
+
+// failsLater gives the verdict for Pods that fail although no rollout made them so:
+// where only some nodes have it, the nodes differ; where all have it, something
+// changed that no revision contains.
+func (c *Diagnosis) failsLater(d *daemonSet) bool {
+	byCode := map[report.Code][]*corev1.Pod{}
+	total := 0
+	for _, p := range c.s.PodsOf(d.ds.UID) {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		total++
+		t := d.troubles[p.Name]
+		n := c.nodes[cluster.TargetNode(p)]
+		if t != nil && !t.ofNode && t.code.IsPod() && (n == nil || n.ready != corev1.ConditionUnknown) {
+			byCode[t.code] = append(byCode[t.code], p)
+		}
+	}
+	if len(byCode) == 0 {
+		return false
+	}
+	root := mostOf(byCode)
+	pods := byCode[root]
+	on := nodesOf(pods)
+	v := &d.verdict
+	v.RootCause, v.Confidence = root, report.Medium
+	v.Summary = report.Textf("%s on %s: %s; the rollout was over before that", count(len(pods), "Pod"), names(on, 3), d.troubles[pods[0].Name].summary)
+	if 2*len(pods) > total {
+		v.Attribution, v.Confidence = report.Undetermined, report.Low
+		v.Missing = []report.Text{"what changed without a new revision: ConfigMaps, Secrets, policies, what the Pods depend on"}
+	} else {
+		v.Attribution = report.NodesFailIndependently
+		v.For = []report.Text{report.Textf("%s of the same revision are fine on other nodes", count(total-len(pods), "Pod"))}
+		if _, text := sharedTraits(c.statesOf(on), c.finePeers(d, pods)); text != "" {
+			v.For = append(v.For, report.Textf("the nodes on which it fails share %s; the others do not", text))
+			v.Summary += report.Textf("; the failing nodes share %s", text)
+			// What the nodes are is more specific than how the Pod fails there.
+		}
+		c.splitReach(&d.recommend, c.statesOf(on))
+	}
+	d.markRoot(root, nil)
+	return true
 }
 
 func (d *daemonSet) object() report.Object {
@@ -124,9 +216,9 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 	}
 	if n := newPods - len(failing); n > 0 {
 		v.Against = append(v.Against, report.Textf("%s of the current revision are fine", count(n, "Pod")))
-		if t, ok := sharedTrait(c.statesOf(on), c.finePeers(d, failing)); ok {
-			v.For = append(v.For, report.Textf("all nodes on which it fails share %s; the others do not", t))
-			v.Summary += report.Textf("; the failing nodes share %s", t)
+		if _, text := sharedTraits(c.statesOf(on), c.finePeers(d, failing)); text != "" {
+			v.For = append(v.For, report.Textf("all nodes on which it fails share %s; the others do not", text))
+			v.Summary += report.Textf("; the failing nodes share %s", text)
 		}
 	}
 	for i, line := range d.relevantDiff(root) {
