@@ -215,7 +215,7 @@ func (w *world) daemonPods(d *Daemon, ds *appsv1.DaemonSet, revs []revision) err
 		if err != nil {
 			return err
 		}
-		if joined := n.CreationTimestamp.Time; rule.Created == "" && joined.After(t.created) {
+		if joined := n.CreationTimestamp.Time; joined.After(t.created) {
 			// The node came later: what is on it now decided about its first Pod.
 			if should, _ := w.counts(ds, n, n.Spec.Taints); !should {
 				continue
