@@ -79,24 +79,37 @@ var (
 	hubLabels = []string{"route-reflector", "rr-group", "egress-gateway", "egress-node", "gateway"}
 )
 
-// exposedHub finds that a node on which others depend was reached while nodes that
-// were not reached fell: who broke them cannot be told by who was reached.
+// exposedHub finds that a node on which others depend was reached shortly before
+// nodes fell that were not: who broke them cannot be told by who was reached.
 func (c *Diagnosis) exposedHub(d *daemonSet, a *analysis) {
-	if a.count(classOld) < 2 || a.count(classOld) <= a.count(classAfter) {
+	if a.change.start.IsZero() || len(a.nodes) == 0 {
 		return
 	}
-	first := a.by[classOld][0].episode.onset
-	for _, e := range a.by[classOld] {
-		if e.episode.onset.From.Before(first.From) {
-			first = e.episode.onset
+	var first cluster.Interval
+	victims := 0
+	for _, n := range c.nodeList {
+		e := a.byNode[n.name]
+		if e != nil && e.class != classOld && e.reached {
+			continue
 		}
+		ep := n.trouble(a.change.start.Add(-skew))
+		if ep == nil || ep.onset.IsZero() || ep.unclear != "" || n.neverReady || ep.onset.To.Before(a.change.start) {
+			continue
+		}
+		victims++
+		if first.IsZero() || ep.onset.From.Before(first.From) {
+			first = ep.onset
+		}
+	}
+	if victims < 2 || victims <= a.count(classAfter) {
+		return
 	}
 	for _, e := range a.nodes {
 		if !e.reached || e.deleted.IsZero() || e.deleted.From.After(first.To) || first.From.Sub(e.deleted.To) > a.window {
 			continue
 		}
 		if why := hubOf(d, e.node); why != "" {
-			a.hub = fmt.Sprintf("%s (%s) received the change %s, before nodes that had not received it fell", e.node.name, why, stamp(e.deleted.To))
+			a.hub = fmt.Sprintf("%s (%s) received the change of %s %s, before nodes that had not received it fell", e.node.name, why, d, stamp(e.deleted.To))
 			a.judged = insufficient
 			return
 		}
@@ -113,14 +126,35 @@ func hubOf(d *daemonSet, n *nodeState) string {
 			return "it carries other nodes' traffic: " + w
 		}
 	}
-	for l := range n.node.Labels {
-		for _, w := range hubLabels {
+	for _, w := range hubLabels {
+		for l := range n.node.Labels {
 			if strings.Contains(l, w) {
-				return "label " + l
+				return "a label says " + w
 			}
 		}
 	}
+	if controlPlane(n.node) && d.controlPlaneOnly() && powerOverNetwork(d.rollout.Critical) {
+		return "it runs on control-plane nodes alone, on their network, and may carry the way to the API"
+	}
 	return ""
+}
+
+// controlPlaneOnly tells whether the DaemonSet is meant for control-plane nodes alone.
+func (d *daemonSet) controlPlaneOnly() bool {
+	for _, n := range d.pool {
+		if !controlPlane(n.node) {
+			return false
+		}
+	}
+	return len(d.pool) > 0
+}
+
+// powerOverNetwork tells whether a Pod can change its node's network.
+func powerOverNetwork(critical []report.Text) bool {
+	power := func(t report.Text) bool {
+		return t == "privileged" || t == "capability NET_ADMIN" || t == "capability SYS_ADMIN" || t == "capability ALL"
+	}
+	return slices.Contains(critical, "hostNetwork") && slices.ContainsFunc(critical, power)
 }
 
 // tellApart compares changes that reached the same nodes in the same minutes. Nodes

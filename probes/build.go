@@ -54,7 +54,7 @@ func (c *Diagnosis) buildReport() {
 	for _, n := range c.nodeList {
 		r.ClusterFindings = append(r.ClusterFindings, n.findings...)
 	}
-	r.ClusterFindings = slices.Concat(r.ClusterFindings, c.stakeFindings(), c.componentFindings(), c.inPlaceFindings())
+	r.ClusterFindings = slices.Concat(r.ClusterFindings, c.stakeFindings(), c.componentFindings(), c.inPlaceFindings(), c.zoneFindings())
 	sortFindings(r.ClusterFindings)
 	for i := range r.ClusterFindings {
 		if r.ClusterFindings[i].Evidence == nil {

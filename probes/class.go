@@ -121,6 +121,9 @@ func (c *Diagnosis) classify(a *analysis, e *exposure) class {
 		return classExplained
 	}
 	if !e.reached {
+		if e.undone {
+			return classUndone // what it had before is not known any more
+		}
 		if trouble {
 			return classOld
 		}

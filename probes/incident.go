@@ -97,6 +97,15 @@ func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict 
 		return v
 	}
 	w := &workloads[0]
+	if hasNodes && w.Verdict.Attribution == report.NodesFailIndependently {
+		// A change that may have broken these very nodes leaves it open.
+		for i := range workloads {
+			if x := &workloads[i]; x.Verdict.Attribution == report.Undetermined && x.Kind == "DaemonSet" && !c.nodesOutweigh(x) {
+				w = x
+				break
+			}
+		}
+	}
 	worst := w.Verdict
 	worst.Workload = report.Clean(w.Key().String())
 	if !hasNodes {
@@ -343,6 +352,32 @@ func (c *Diagnosis) stakeFindings() []report.Finding {
 	}
 	return []report.Finding{{Code: report.ControlPlaneAtRisk, Severity: report.Critical, Object: report.Object{Kind: "Node", Name: report.Clean(append(down, next...)[0])},
 		Summary: report.Clean(strings.Join(parts, "; ")), Evidence: ev}}
+}
+
+// zoneFindings says that a zone is out.
+func (c *Diagnosis) zoneFindings() []report.Finding {
+	list := c.independent()
+	z, ok := c.zoneOut(list)
+	if !ok {
+		return nil
+	}
+	f := report.Finding{Code: report.ZoneOutage, Severity: report.ZoneOutage.Severity(true), Object: report.Object{Kind: "Zone", Name: report.Clean(z)}}
+	var first time.Time
+	n := 0
+	for _, st := range list {
+		e := st.current()
+		if zone(st.node) != z || e == nil {
+			continue
+		}
+		n++
+		if first.IsZero() || e.onset.From.Before(first) {
+			first = e.onset.From
+		}
+		f.Evidence = append(f.Evidence, report.Evidence{Source: report.Textf("Node %s", st.name), Value: report.Clean(readiness(st)), At: report.At(e.shown)})
+	}
+	f.Since = report.At(first)
+	f.Summary = report.Textf("%s of zone %s fell within seconds, hardly one outside it", count(n, "node"), z)
+	return []report.Finding{f}
 }
 
 // componentFindings judges kube-controller-manager and kube-scheduler by their

@@ -32,6 +32,7 @@ type episode struct {
 	reason  string
 	message string
 	unclear string // why the onset is not known, "" where it is
+	seen    bool   // the change was watched, or an event tells of it
 }
 
 // nodeState is one node's health.
@@ -110,9 +111,7 @@ func leaseReference(s *cluster.Snapshot) time.Time {
 	}
 	var newest time.Time
 	for _, n := range s.Nodes {
-		if l := s.NodeLease(n.Name); l != nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(newest) {
-			newest = l.Spec.RenewTime.Time
-		}
+		newest = maxTime(newest, cluster.LeaseRenewed(s.NodeLease(n.Name)))
 	}
 	// With few Leases read, all of them of suspicious nodes, old ones are the finding.
 	if !s.AllLeases || newest.IsZero() || newest.After(s.AsOf) {
@@ -140,7 +139,7 @@ func (c *Diagnosis) readEpisodes(st *nodeState) {
 		if t.To == corev1.ConditionTrue {
 			continue
 		}
-		e := episode{status: t.To, shown: t.At, reason: t.Reason, message: t.Message}
+		e := episode{status: t.To, shown: t.At, reason: t.Reason, message: t.Message, seen: !t.First}
 		e.onset = c.onsetOf(t.To, t.At, t.LeaseRenewed)
 		if i+1 < len(ts) {
 			e.end = ts[i+1].At
@@ -153,11 +152,11 @@ func (c *Diagnosis) readEpisodes(st *nodeState) {
 		add(e)
 	}
 	if cond := cluster.NodeCondition(st.node, corev1.NodeReady); cond != nil && cond.Status != corev1.ConditionTrue {
-		var renewed time.Time
-		if l := c.s.NodeLease(st.name); l != nil && l.Spec.RenewTime != nil {
-			renewed = l.Spec.RenewTime.Time
-		}
+		renewed := cluster.LeaseRenewed(c.s.NodeLease(st.name))
 		e := episode{status: cond.Status, shown: cond.LastTransitionTime.Time, reason: cond.Reason, message: cond.Message}
+		if cond.Status == corev1.ConditionFalse {
+			e.shown = e.shown.Add(-cluster.LeaseSkew(c.s.NodeLease(st.name))) // by the kubelet's clock
+		}
 		e.onset = c.onsetOf(cond.Status, e.shown, renewed)
 		if cond.Status == corev1.ConditionUnknown && c.podsStayReady(st.name, e.shown) {
 			e.unclear = "Pods on it are still Ready, so the node had not been Ready before it turned Unknown, or the controller manager restarted meanwhile"
@@ -244,7 +243,7 @@ func (c *Diagnosis) episodesFromEvents(st *nodeState, add func(episode)) {
 			st.flaps = max(st.flaps, int(e.Count))
 		}
 		for _, t := range times {
-			ep := episode{shown: t, end: readyAgain(t), reason: e.Reason}
+			ep := episode{shown: t, end: readyAgain(t), reason: e.Reason, seen: true}
 			if cluster.EventSource(e) == "kubelet" {
 				ep.status = corev1.ConditionFalse
 				ep.onset = cluster.Interval{From: t.Add(-falseDelay), To: t, Source: "event NodeNotReady of the kubelet"}
@@ -276,8 +275,15 @@ func sameTrouble(a, b *episode) bool {
 
 // merge keeps what is known better: the earlier beginning, the narrower onset.
 func merge(into, e *episode) {
+	into.seen = into.seen || e.seen
+	if e.unclear != "" {
+		into.unclear = e.unclear
+	}
+	if into.seen {
+		into.unclear = "" // it was Ready until then
+	}
 	if e.shown.Before(into.shown.Add(-falseDelay)) {
-		into.status, into.onset, into.shown, into.unclear = e.status, e.onset, e.shown, ""
+		into.status, into.onset, into.shown, into.unclear = e.status, e.onset, e.shown, e.unclear
 	} else if into.status == e.status && !e.onset.IsZero() && e.onset.Width() < into.onset.Width() {
 		into.onset = e.onset
 	}
@@ -362,12 +368,12 @@ func (c *Diagnosis) readSigns(st *nodeState) {
 	}
 	st.flaps = max(st.flaps, short)
 	st.neverReady = !readySeen && neverReady(n, c.grace)
-	if l := c.s.NodeLease(st.name); l != nil && l.Spec.RenewTime != nil && st.ready == corev1.ConditionTrue {
-		if age := c.leaseNow.Sub(l.Spec.RenewTime.Time); age > leaseDuration {
+	if renewed := cluster.LeaseRenewed(c.s.NodeLease(st.name)); !renewed.IsZero() && st.ready == corev1.ConditionTrue {
+		if age := c.leaseNow.Sub(renewed); age > leaseDuration {
 			st.leaseStale = true
 			st.episodes = append(st.episodes, episode{
-				status: corev1.ConditionUnknown, shown: l.Spec.RenewTime.Time, reason: "LeaseStale",
-				onset: cluster.Interval{From: l.Spec.RenewTime.Time, To: l.Spec.RenewTime.Add(renewEvery), Source: "Lease.spec.renewTime"},
+				status: corev1.ConditionUnknown, shown: renewed, reason: "LeaseStale",
+				onset: cluster.Interval{From: renewed, To: renewed.Add(renewEvery), Source: "Lease.spec.renewTime"},
 			})
 		}
 	}

@@ -92,9 +92,9 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 	if n.Spec.Unschedulable {
 		add(report.NodeCordoned, st.cordonedAt, "is cordoned", report.Evidence{Source: "Node.spec.unschedulable", Value: "true", At: report.At(st.cordonedAt)})
 	}
-	if l := c.s.NodeLease(n.Name); l != nil && l.Spec.RenewTime != nil && st.ready == corev1.ConditionTrue && !st.leaseStale {
-		if age := c.leaseNow.Sub(l.Spec.RenewTime.Time); age > renewEvery+5*time.Second {
-			add(report.NodeLeaseLate, l.Spec.RenewTime.Time, report.Textf("has not renewed its Lease for %s", short(age)), c.leaseEvidence(n.Name)...)
+	if renewed := cluster.LeaseRenewed(c.s.NodeLease(n.Name)); !renewed.IsZero() && st.ready == corev1.ConditionTrue && !st.leaseStale {
+		if age := c.leaseNow.Sub(renewed); age > renewEvery+5*time.Second {
+			add(report.NodeLeaseLate, renewed, report.Textf("has not renewed its Lease for %s", short(age)), c.leaseEvidence(n.Name)...)
 		}
 	}
 	if len(st.findings) > 0 {
@@ -168,12 +168,19 @@ func readyFalse(message string) (report.Code, report.Text) {
 
 func (c *Diagnosis) leaseEvidence(node string) []report.Evidence {
 	l := c.s.NodeLease(node)
-	if l == nil || l.Spec.RenewTime == nil {
+	renewed := cluster.LeaseRenewed(l)
+	if renewed.IsZero() {
 		return nil
+	}
+	value := "renewed " + short(c.s.AsOf.Sub(renewed)) + " ago"
+	switch skew := cluster.LeaseSkew(l); {
+	case skew > 0:
+		value += "; the node's clock is " + short(skew) + " ahead"
+	case skew < 0:
+		value += "; the node's clock is " + short(-skew) + " behind"
 	}
 	return []report.Evidence{{
 		Source: report.Textf("Lease.spec.renewTime (%s/%s)", cluster.NodeLeaseNamespace, node),
-		Value:  report.Textf("renewed %s ago", short(c.s.AsOf.Sub(l.Spec.RenewTime.Time))),
-		At:     report.At(l.Spec.RenewTime.Time),
+		Value:  report.Clean(value), At: report.At(renewed),
 	}}
 }

@@ -71,6 +71,11 @@ func (c *Diagnosis) recommendRollBack(d *daemonSet) {
 		return
 	}
 	if !d.analysis.change.current && d.verdict.Attribution == report.RolloutBreaksNodes {
+		if !frozen && (d.rollout.State == report.Progressing || d.rollout.State == report.Slow) {
+			r.Action, r.First = report.ActionWait, nil
+			r.Why = report.Textf("the rollback to revision %s is on its way, node by node: leave it to do its work", number(d.rollout.Revision))
+			return
+		}
 		// The template is back; what is left are Pods of the bad revision.
 		r.Action, r.First = report.ActionDeletePod, nil
 		r.Why = report.Textf("the template is on revision %s again; Pods of revision %d remain", number(d.rollout.Revision), d.analysis.change.revision)

@@ -63,11 +63,11 @@ func since(now, t time.Time) string {
 }
 
 func (c *Diagnosis) leaseText(n *nodeState) string {
-	l := c.s.NodeLease(n.name)
-	if l == nil || l.Spec.RenewTime == nil {
+	renewed := cluster.LeaseRenewed(c.s.NodeLease(n.name))
+	if renewed.IsZero() {
 		return "not read"
 	}
-	age := c.s.AsOf.Sub(l.Spec.RenewTime.Time)
+	age := c.s.AsOf.Sub(renewed)
 	if age <= leaseDuration {
 		return "fresh, renewed " + short(age) + " ago"
 	}

@@ -43,6 +43,9 @@ func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	d.rollout.Mode = report.Clean(strings.TrimSuffix(a.mode, "halted"))
 	v.Contributing = c.chain(d)
 	a.measures.Falsify = report.Textf("a node that loses Ready without having received %s, or several that received it and stay Ready for %s", revisionName(rev), short(a.horizon))
+	if !a.change.current {
+		d.rollout.Spreading = false // what moves now is the way back
+	}
 	if d.rollout.Spreading {
 		d.add(report.RolloutSpreading, report.Critical, a.change.start, report.Textf("nothing brakes it: %s not reached yet", count(d.rollout.NotYetReached, "node")),
 			report.Evidence{Source: "DaemonSet.spec.updateStrategy", Value: report.Textf("RollingUpdate, maxUnavailable %s (%d), %d in use for good", d.rollout.MaxUnavailable, d.rollout.MaxUnavailableResolved, d.stuckUnits(c))})
@@ -174,6 +177,11 @@ func (c *Diagnosis) rootOfBreak(d *daemonSet) report.Code {
 	}
 	if d.analysis.mode == "C" {
 		return report.UntoleratedTaint
+	}
+	if node[report.NodeUnreachable] > 0 {
+		// What has just stopped renewing is the same trouble, not declared yet.
+		node[report.NodeUnreachable] += node[report.NodeLeaseStale]
+		delete(node, report.NodeLeaseStale)
 	}
 	code, _ := top(node)
 	return code
@@ -362,7 +370,7 @@ func (c *Diagnosis) podsUnread(d *daemonSet) {
 // Pod's turn came, or that something else breaks the nodes it meets.
 func (c *Diagnosis) blockedByNodes(d *daemonSet) bool {
 	held := c.held(d)
-	if len(held) == 0 || d.rollout.State != report.Stuck && len(held) < d.rollout.MaxUnavailableResolved || d.rollout.State == report.OnDelete {
+	if len(held) == 0 || d.rollout.State == report.OnDelete || d.rollout.MaxSurgeResolved == 0 && d.stuckUnits(c) < d.rollout.MaxUnavailableResolved {
 		return false
 	}
 	v := &d.verdict

@@ -32,11 +32,11 @@ func (s *Snapshot) Grace() (grace time.Duration, source string) {
 func (s *Snapshot) inferredGrace() (time.Duration, bool) {
 	var gaps []time.Duration
 	for _, n := range s.Objects.Nodes {
-		c, l := NodeCondition(n, corev1.NodeReady), s.NodeLease(n.Name)
-		if c == nil || c.Status != corev1.ConditionUnknown || l == nil || l.Spec.RenewTime == nil || s.AsOf.Sub(c.LastTransitionTime.Time) > remembered {
+		c, renewed := NodeCondition(n, corev1.NodeReady), LeaseRenewed(s.NodeLease(n.Name))
+		if c == nil || c.Status != corev1.ConditionUnknown || renewed.IsZero() || s.AsOf.Sub(c.LastTransitionTime.Time) > remembered {
 			continue
 		}
-		if gap := c.LastTransitionTime.Sub(l.Spec.RenewTime.Time); gap >= 5*time.Second && gap < 10*time.Minute {
+		if gap := c.LastTransitionTime.Sub(renewed); gap >= 5*time.Second && gap < 10*time.Minute {
 			gaps = append(gaps, gap)
 		}
 	}

@@ -270,9 +270,7 @@ func seeNode(r NodeRecord, n *corev1.Node, s *Snapshot) (NodeRecord, bool) {
 	if c := NodeCondition(n, corev1.NodeReady); c != nil {
 		t.At, t.Reason, t.Message = c.LastTransitionTime.Time, c.Reason, c.Message
 	}
-	if l := s.NodeLease(n.Name); l != nil && l.Spec.RenewTime != nil {
-		t.LeaseRenewed = l.Spec.RenewTime.Time
-	}
+	t.LeaseRenewed = LeaseRenewed(s.NodeLease(n.Name))
 	k := len(r.Transitions) - 1
 	switch {
 	case k < 0 || r.Transitions[k].To != t.To || !r.Transitions[k].At.Equal(t.At):

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -129,4 +131,39 @@ func EventSource(e *corev1.Event) string {
 		return e.ReportingController
 	}
 	return e.Source.Component
+}
+
+// maxSkew is how far a kubelet's clock may be off before its own time for a renewal
+// is not believed.
+const maxSkew = 5 * time.Second
+
+// LeaseRenewed is when a kubelet last renewed its Lease, by the API server's clock
+// where managedFields tell of the write: spec.renewTime is the kubelet's own, and
+// one node's clock may be wrong. Zero where it is not known.
+func LeaseRenewed(l *coordinationv1.Lease) time.Time {
+	if l == nil || l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Add(-LeaseSkew(l))
+}
+
+// LeaseSkew is how far the clock that renewed a Lease is ahead of the API server's;
+// 0 where it is not known or within what a second's rounding and a slow request explain.
+func LeaseSkew(l *coordinationv1.Lease) time.Duration {
+	if l == nil || l.Spec.RenewTime == nil {
+		return 0
+	}
+	var written time.Time
+	for _, f := range l.ManagedFields {
+		if f.Time != nil && f.Time.After(written) && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), "f:renewTime") {
+			written = f.Time.Time
+		}
+	}
+	if written.IsZero() {
+		return 0
+	}
+	if d := l.Spec.RenewTime.Sub(written); d.Abs() > maxSkew {
+		return d
+	}
+	return 0
 }

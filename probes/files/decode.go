@@ -173,7 +173,6 @@ func (l *loader) object(d document, t typeMeta) {
 		m := o.(*metav1.PartialObjectMetadata)
 		m.Kind, m.APIVersion = gvk.Kind, gvk.GroupVersion().String()
 		delete(m.Annotations, corev1.LastAppliedConfigAnnotation) // the data again, in clear
-		dropFields(m)
 		key.kind = gvk.GroupKind().String()
 	} else if p, ok := o.(*corev1.Pod); ok {
 		dropFields(p)
@@ -185,7 +184,8 @@ func (l *loader) object(d document, t typeMeta) {
 }
 
 // dropFields keeps who wrote an object and when, and drops which fields: of Pods
-// and of kinds that no probe reads nobody asks for them, and they are half the size.
+// nobody asks for them, and they are half the size. Of kinds whose metadata alone is
+// kept they tell what was changed in place.
 func dropFields(o metav1.Object) {
 	fields := o.GetManagedFields()
 	for i := range fields {
