@@ -205,7 +205,7 @@ func TestLogsAreBoundedAndClean(t *testing.T) {
 			fmt.Fprintf(w, "line %02d \x1b[31mred\x1b[0m\n", i)
 		}
 	}, Options{ReadOnly: true})
-	log, err := c.Logs(t.Context(), LogRequest{Namespace: "kube-system", Pod: "agent-x", Container: "install-cni", Previous: true, Lines: 50, Bytes: 100})
+	log, err := c.Logs(t.Context(), action.LogRequest{Namespace: "kube-system", Pod: "agent-x", Container: "install-cni", Previous: true, Lines: 50, Bytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestLogsOfAnUnreachableKubeletSayWhy(t *testing.T) {
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
 		status(w, 500, metav1.StatusReasonInternalError, "Get \"https://10.0.0.7:10250/containerLogs\": dial tcp 10.0.0.7:10250: i/o timeout")
 	}, Options{})
-	_, err := c.Logs(t.Context(), LogRequest{Namespace: "a", Pod: "p", Container: "c"})
+	_, err := c.Logs(t.Context(), action.LogRequest{Namespace: "a", Pod: "p", Container: "c"})
 	if err == nil || !strings.Contains(err.Error(), "i/o timeout") || !strings.Contains(err.Error(), "Pod/a/p") {
 		t.Errorf("got %v", err)
 	}

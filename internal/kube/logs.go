@@ -14,27 +14,13 @@ import (
 	"github.com/rollcall-k8s/rollcall/runbook/action"
 )
 
-// LogRequest asks for the end of a container's log. Init and ephemeral containers
-// are named like any other.
-type LogRequest struct {
-	Namespace, Pod, Container string
-	Previous                  bool // of the container's run before this one
-	Lines                     int  // most lines; 0 is 100, at most 5,000
-	Bytes                     int  // most bytes; 0 is 64 KiB, at most 1 MiB
-}
-
-// Log is the end of a container's log, safe to show, each line beginning with its
-// time.
-type Log struct {
-	Lines []report.Text
-	Cut   bool // lines at the beginning were dropped to stay within Bytes
-}
+var _ action.Logs = (*Connection)(nil)
 
 // logCeiling is the most that is taken from a kubelet, before the last Bytes are kept.
 const logCeiling = 4 << 20
 
 // Logs reads the end of a log once. The errors are those of package action.
-func (c *Connection) Logs(ctx context.Context, q LogRequest) (Log, error) {
+func (c *Connection) Logs(ctx context.Context, q action.LogRequest) (action.Log, error) {
 	lines, limit := bounded(q.Lines, 100, 5000), bounded(q.Bytes, 64<<10, 1<<20)
 	r := c.REST(corev1.SchemeGroupVersion).Get().Namespace(q.Namespace).Resource("pods").Name(q.Pod).SubResource("log").
 		Param("container", q.Container).Param("timestamps", "true").
@@ -47,7 +33,7 @@ func (c *Connection) Logs(ctx context.Context, q LogRequest) (Log, error) {
 	ref := action.Ref{Version: "v1", Resource: "pods", Kind: "Pod", Namespace: q.Namespace, Name: q.Pod}
 	body, err := r.Stream(ctx)
 	if err != nil {
-		return Log{}, c.API().translate(verb, ref, err)
+		return action.Log{}, c.API().translate(verb, ref, err)
 	}
 	defer body.Close()
 	log, err := tail(io.LimitReader(body, logCeiling), limit)
@@ -58,8 +44,8 @@ func (c *Connection) Logs(ctx context.Context, q LogRequest) (Log, error) {
 }
 
 // tail keeps the last lines that fit in limit bytes.
-func tail(r io.Reader, limit int) (Log, error) {
-	var out Log
+func tail(r io.Reader, limit int) (action.Log, error) {
+	var out action.Log
 	b := bufio.NewReaderSize(r, 64<<10)
 	size := 0
 	for {
