@@ -190,6 +190,12 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 		if n.flaps >= 3 && !n.failing() {
 			code = report.NodeFlapping
 		}
+		if code == report.NodePressure && c.overRequest(n) {
+			code = report.PodEvicted // what it used beyond its request is the trouble, the pressure its sign
+			if !slices.Contains(v.Contributing, report.NodePressure) {
+				v.Contributing = append(v.Contributing, report.NodePressure)
+			}
+		}
 		codes[code]++
 	}
 	v.RootCause, _ = top(codes)
@@ -240,6 +246,17 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	}
 	c.markNodes(v.RootCause, on)
 	return v, true
+}
+
+// overRequest tells whether a Pod was evicted from the node for using more than it
+// had requested.
+func (c *Diagnosis) overRequest(n *nodeState) bool {
+	for _, p := range c.s.PodsOn(n.name) {
+		if p.Status.Reason == "Evicted" && (strings.Contains(p.Status.Message, "request is") || strings.Contains(p.Status.Message, "exceeds its request")) {
+			return true
+		}
+	}
+	return false
 }
 
 // clearedRollouts says why the rollouts of these minutes are not the reason.

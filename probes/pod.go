@@ -346,7 +346,7 @@ func imageCode(reason, words string) report.Code {
 			return report.ImageNotFound
 		}
 		return report.ImagePullUnauthorized
-	case has("not found", "manifest unknown", "name unknown", "does not exist", "404"), reason == "InvalidImageName", reason == "ErrImageNeverPull":
+	case has("not found", "manifest unknown", "name unknown", "does not exist", "404"):
 		return report.ImageNotFound
 	}
 	return report.ImagePullFailed

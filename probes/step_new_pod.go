@@ -1,6 +1,8 @@
 package probes
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
@@ -20,17 +22,10 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 		return cannot("its Pods were not read")
 	}
 	var a answer
-	made := func(p *corev1.Pod) bool {
-		ch := d.analysis.change
-		if ch.hash == "" && ch.current {
-			return d.updated(p)
-		}
-		return d.madeBy(ch, p.Labels[cluster.RevisionHash], p.Labels[cluster.TemplateGenerationLabel])
-	}
 	fine, shown := 0, 0
 	onFailing := 0
 	for _, p := range c.s.PodsOf(d.ds.UID) {
-		if !made(p) {
+		if !d.ofChange(p) {
 			continue
 		}
 		t := d.troubles[p.Name]
@@ -70,6 +65,66 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepAnomaly, "%d of them on nodes that are not Ready: readiness does not see what they break", onFailing)
 	}
 	return a.result()
+}
+
+// ofChange tells whether the change that is analysed made the Pod.
+func (d *daemonSet) ofChange(p *corev1.Pod) bool {
+	ch := d.analysis.change
+	if ch.hash == "" && ch.current {
+		return d.updated(p)
+	}
+	return d.madeBy(ch, p.Labels[cluster.RevisionHash], p.Labels[cluster.TemplateGenerationLabel])
+}
+
+// AskedPod is a Pod whose logs may tell what is wrong.
+type AskedPod struct {
+	Pod *corev1.Pod
+	Why report.Text
+	// Reachable tells whether its node's kubelet can be asked.
+	Reachable bool
+}
+
+// PodsInQuestion are the Pods of a workload whose logs may tell what is wrong with
+// it, the more telling first: those that are in trouble, then those that are well on
+// nodes that are not. Of both, those whose kubelet can be asked come first.
+func (c *Diagnosis) PodsInQuestion(target report.WorkloadKey) []AskedPod {
+	var sick, suspect []AskedPod
+	ask := func(p *corev1.Pod, t *podTrouble) {
+		n := c.nodes[cluster.TargetNode(p)]
+		a := AskedPod{Pod: p, Reachable: n != nil && n.reachable()}
+		switch {
+		case t != nil && !t.ofNode:
+			a.Why = report.Textf("%s %s", t.code, t.summary)
+			sick = append(sick, a)
+		case n != nil && n.failing():
+			a.Why = report.Textf("well, on a node that is %s", readiness(n))
+			suspect = append(suspect, a)
+		}
+	}
+	if r := c.replicatedOf(target); r != nil {
+		for _, p := range r.pods {
+			if t := r.troubles[p.Name]; t != nil {
+				ask(p, t)
+			}
+		}
+	} else if d := c.daemonSet(target); d != nil {
+		for _, p := range c.s.PodsOf(d.ds.UID) {
+			if d.ofChange(p) && p.Spec.NodeName != "" {
+				ask(p, d.troubles[p.Name])
+			}
+		}
+	}
+	all := append(sick, suspect...)
+	slices.SortStableFunc(all, func(a, b AskedPod) int {
+		switch {
+		case a.Reachable == b.Reachable:
+			return 0
+		case a.Reachable:
+			return -1
+		}
+		return 1
+	})
+	return all
 }
 
 func (c *Diagnosis) replicatedOf(k report.WorkloadKey) *replicated {

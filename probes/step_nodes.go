@@ -92,16 +92,23 @@ func taintText(n *corev1.Node) string {
 
 // stepNodeConsole answers what only the node itself can say: which nodes those are.
 func stepNodeConsole(c *Diagnosis, target report.WorkloadKey) report.Result {
+	cut := c.ConsoleNodes()
+	if len(cut) == 0 {
+		var a answer
+		a.say(report.StepOK, "every failing node can be reached through the API: nothing needs a console")
+		return a.result()
+	}
+	return cannot(report.Textf("%s cannot be reached through the API; run the commands at the consoles of %s, and paste what they print", count(len(cut), "node"), names(cut, 4)))
+}
+
+// ConsoleNodes are the failing nodes of which only their own console can tell, for
+// the API does not reach them.
+func (c *Diagnosis) ConsoleNodes() []string {
 	var cut []string
 	for _, n := range c.nodeList {
 		if n.failing() && !n.reachable() {
 			cut = append(cut, n.name)
 		}
 	}
-	if len(cut) == 0 {
-		var a answer
-		a.say(report.StepOK, "every failing node can be reached through the API: nothing needs a console")
-		return a.result()
-	}
-	return cannot(report.Textf("%s cannot be reached through the API; what their consoles say is not read here: use the commands on %s, and keep the telling lines as a note", count(len(cut), "node"), names(cut, 4)))
+	return cut
 }

@@ -17,6 +17,9 @@ import (
 func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	a, v := d.analysis, &d.verdict
 	A, H := a.by[classAfter], a.by[classHealthy]
+	if !a.change.current {
+		d.rollout.Spreading = false // what moves now is the way back
+	}
 	v.Attribution, v.Confidence = report.RolloutBreaksNodes, a.confidence()
 	v.RootCause = c.rootOfBreak(d)
 	had, rev := len(A)+len(H), a.change.revision
@@ -43,9 +46,6 @@ func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	d.rollout.Mode = report.Clean(strings.TrimSuffix(a.mode, "halted"))
 	v.Contributing = c.chain(d)
 	a.measures.Falsify = report.Textf("a node that loses Ready without having received %s, or several that received it and stay Ready for %s", revisionName(rev), short(a.horizon))
-	if !a.change.current {
-		d.rollout.Spreading = false // what moves now is the way back
-	}
 	if d.rollout.Spreading {
 		d.add(report.RolloutSpreading, report.Critical, a.change.start, report.Textf("nothing brakes it: %s not reached yet", count(d.rollout.NotYetReached, "node")),
 			report.Evidence{Source: "DaemonSet.spec.updateStrategy", Value: report.Textf("RollingUpdate, maxUnavailable %s (%d), %d in use for good", d.rollout.MaxUnavailable, d.rollout.MaxUnavailableResolved, d.stuckUnits(c))})
