@@ -65,10 +65,16 @@ type Command struct {
 
 // Unanswered is a question that the operator must answer.
 type Unanswered struct {
-	Ask      string    `json:"ask"`
-	Because  string    `json:"because"` // why no probe answers it
+	Ask     string `json:"ask"`
+	Because string `json:"because"` // why no probe answers it
+	// By names what answers it once that was read on request: logs.
+	By       string    `json:"by,omitempty"`
 	Commands []Command `json:"commands,omitempty"`
 }
+
+// AnsweredByLogs is the By of a question that the logs of the Pods in question
+// answer, once they were read.
+const AnsweredByLogs = "logs"
 
 // Branch leads to the step Go where the CEL condition When holds.
 type Branch struct {
@@ -193,6 +199,7 @@ func (c *checker) step(s *Step, i int, ids []string) {
 		at := fmt.Sprintf("%s, unanswered %d", where, j+1)
 		c.text(at, "ask", u.Ask)
 		c.text(at, "because", u.Because)
+		c.known(at, "answer", u.By, []string{AnsweredByLogs})
 		c.commands(at, u.Commands)
 	}
 	for j := range s.Next {

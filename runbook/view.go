@@ -42,6 +42,7 @@ type StepView struct {
 // UnansweredView is a question of a step that only the operator can answer.
 type UnansweredView struct {
 	Ask, Because report.Text
+	By           string // what answers it once it was read on request, "" for nothing
 	Commands     []report.Text
 }
 
@@ -82,7 +83,9 @@ func (g *Guide) stepView(i int) StepView {
 	}
 	for _, u := range s.Unanswered {
 		run, says := g.commands(u.Commands)
-		v.Unanswered = append(v.Unanswered, UnansweredView{Ask: report.Clean(u.Ask), Because: report.Clean(u.Because), Commands: run})
+		if u.By == "" || !slices.Contains(v.Result.Answered, u.By) {
+			v.Unanswered = append(v.Unanswered, UnansweredView{Ask: report.Clean(u.Ask), Because: report.Clean(u.Because), By: u.By, Commands: run})
+		}
 		v.Commands, v.Says = append(v.Commands, run...), append(v.Says, says...)
 	}
 	g.openQuestions(&v)

@@ -424,6 +424,9 @@ type Result struct {
 	Lines    []Line    `json:"lines,omitempty"`
 	Findings []Finding `json:"findings,omitempty"`
 	Timeline *Timeline `json:"timeline,omitempty"`
+	// Answered names parts of the step's question that are answered here although
+	// no probe looks at them: what was read on request.
+	Answered []string `json:"answered,omitempty"`
 }
 
 // Line is one statement of a Result, the most important first.

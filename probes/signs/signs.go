@@ -5,6 +5,7 @@ package signs
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,12 +51,32 @@ type Found struct {
 	Last  *report.Time     `json:"last,omitempty"`
 }
 
+// Headline is a sign in one line: its name, what it is about, how often and when.
+func (f Found) Headline() report.Text {
+	out := string(f.Name)
+	if f.About != "" {
+		out += " " + string(f.About)
+	}
+	if f.Count > 1 {
+		out += fmt.Sprintf(", %d lines", f.Count)
+	}
+	if f.First != nil {
+		first, last := f.First.UTC(), f.Last.UTC()
+		out += ", " + first.Format("15:04:05")
+		if last.Truncate(time.Second).After(first.Truncate(time.Second)) {
+			out += " to " + last.Format("15:04:05")
+		}
+	}
+	return report.Clean(out)
+}
+
 // Evidence is what one source said when it was read, kept with the incident.
 type Evidence struct {
 	From   Source      `json:"from"`
 	At     report.Time `json:"at"`            // cluster time of the reading
 	Cut    bool        `json:"cut,omitempty"` // there was more, which was not read
-	Failed report.Text `json:"failed,omitempty"`
+	Failed report.Text `json:"failed,omitempty"` // why nothing was read
+	Never  bool        `json:"never,omitempty"`  // the container has not run yet, so there is nothing to read
 	Reading
 }
 

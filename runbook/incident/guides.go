@@ -75,7 +75,7 @@ func (l *Loop) look() {
 	for _, step := range g.Book().Steps {
 		r := report.Result{State: report.StepUnknown, Reason: report.Textf("no probe is called %q", step.Probe)}
 		if probe, ok := l.probes[step.Probe]; ok {
-			r = probe(l.diag, g.Target())
+			r = l.hear(step.Probe, probe(l.diag, g.Target()))
 		}
 		l.walk(g, g.Observe(step.ID, r, at))
 	}

@@ -48,6 +48,19 @@ type Copied struct{ Command string }
 // WriteNotes writes the incident notes to a file; Path "" is the default place.
 type WriteNotes struct{ Path string }
 
+// ReadLogs reads the logs of a Pod, current and previous ones, of init containers
+// too, and keeps what they tell as evidence. Pod "" is the first whose logs the open
+// checklist asks for; with a Container only that one is read, of its run before with
+// Previous. Namespace "" is that of the open checklist.
+type ReadLogs struct {
+	Namespace, Pod, Container string
+	Previous                  bool
+}
+
+// PasteConsole is what a node's console printed: it is read for known signs and
+// kept as evidence.
+type PasteConsole struct{ Node, Text string }
+
 // Retry connects again now.
 type Retry struct{}
 
@@ -63,4 +76,6 @@ func (Cancel) IntentName() string        { return "Cancel" }
 func (Note) IntentName() string          { return "Note" }
 func (Copied) IntentName() string        { return "Copied" }
 func (WriteNotes) IntentName() string    { return "WriteNotes" }
+func (ReadLogs) IntentName() string      { return "ReadLogs" }
+func (PasteConsole) IntentName() string  { return "PasteConsole" }
 func (Retry) IntentName() string         { return "Retry" }

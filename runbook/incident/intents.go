@@ -36,6 +36,10 @@ func (l *Loop) take(i Intent) *job {
 		l.say("noted")
 	case Copied:
 		l.keep(session.CommandCopied, report.Clean(i.Command), nil)
+	case ReadLogs:
+		return l.readLogs(i)
+	case PasteConsole:
+		return l.pasteConsole(i)
 	case WriteNotes:
 		return l.writeNotes(i.Path)
 	case Retry:

@@ -8,6 +8,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/probes/signs"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/runbook/session"
@@ -15,10 +16,11 @@ import (
 
 // Config is what a Loop works with.
 type Config struct {
-	Source   Source     // used by Run only
-	API      action.API // nil where nothing can be changed, as with files
-	Clock    Clock      // wall time
-	Journal  Journal    // nil keeps none
+	Source   Source      // used by Run only
+	API      action.API  // nil where nothing can be changed, as with files
+	Logs     action.Logs // nil where there are none to read
+	Clock    Clock       // wall time
+	Journal  Journal     // nil keeps none
 	Books    []*runbook.Book
 	Identity Identity
 	// Identify is asked for the identity of every state, where it is only known once
@@ -45,6 +47,8 @@ type Loop struct {
 	cfg      Config
 	diagnose func(*cluster.Snapshot, probes.Options) *probes.Diagnosis
 	probes   map[string]probes.Probe
+	pods     func(*probes.Diagnosis, report.WorkloadKey) []probes.AskedPod
+	consoles func(*probes.Diagnosis) []string
 
 	seq  int
 	snap *cluster.Snapshot
@@ -75,11 +79,15 @@ type Loop struct {
 	done    []report.Text
 	notes   int
 	frozen  map[report.WorkloadKey]string // updateStrategy as it was before our freeze
+
+	heard   []signs.Evidence // what logs and consoles said
+	reading map[string]bool  // Pods whose logs are being read
 }
 
 // New returns a loop that has seen nothing yet, or stands where a journal ends.
 func New(cfg Config) *Loop {
-	l := &Loop{cfg: cfg, diagnose: probes.Diagnose, probes: probes.Probes, guides: map[guideKey]*runbook.Guide{}, frozen: map[report.WorkloadKey]string{}}
+	l := &Loop{cfg: cfg, diagnose: probes.Diagnose, probes: probes.Probes, pods: (*probes.Diagnosis).PodsInQuestion, consoles: (*probes.Diagnosis).ConsoleNodes,
+		reading: map[string]bool{}, guides: map[guideKey]*runbook.Guide{}, frozen: map[report.WorkloadKey]string{}}
 	if l.cfg.Clock == nil {
 		l.cfg.Clock = wall{}
 	}
@@ -180,6 +188,8 @@ func (l *Loop) State() *State {
 		v := l.open.View()
 		st.Guide = &v
 	}
+	st.Evidence = l.heard[:len(l.heard):len(l.heard)]
+	st.Pods, st.Consoles = l.asked()
 	if l.dialog != nil {
 		d := *l.dialog
 		st.Dialog = &d

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/probes/signs"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/runbook/session"
@@ -31,6 +32,11 @@ func (l *Loop) replay(entries []session.Entry) {
 			var a acted
 			if err = e.Decode(&a); err == nil {
 				l.replayAction(a)
+			}
+		case session.EvidenceRead:
+			var v signs.Evidence
+			if err = e.Decode(&v); err == nil {
+				l.remembered(v)
 			}
 		case session.ActionPreviewed:
 			var a session.Action

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/probes/signs"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
 )
@@ -45,8 +46,23 @@ type State struct {
 	Done []report.Text
 	// Notes counts the notes taken.
 	Notes int
+	// Evidence is what logs and consoles said, each source as it was read last, the
+	// oldest first.
+	Evidence []signs.Evidence
+	// Pods are those whose logs the open checklist asks for, the more telling first;
+	// empty where no logs can be read. Consoles are the nodes of which only their own
+	// console can tell.
+	Pods     []AskedPod
+	Consoles []report.Text
 	// Left is what is still changed by hand: OnDelete, a suspended owner.
 	Left []report.Text
+}
+
+// AskedPod is a Pod whose logs may tell what is wrong.
+type AskedPod struct {
+	Namespace, Name, Node report.Text
+	Why                   report.Text // why it is in question
+	Read                  bool        // its logs were read
 }
 
 // Identity is who looks at what.

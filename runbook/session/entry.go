@@ -29,6 +29,7 @@ const (
 	ActionFailed       Kind = "ActionFailed"    // data: Action
 	ActionVerified     Kind = "ActionVerified"  // data: Action; its effect holds
 	CommandCopied      Kind = "CommandCopied"   // text: the command
+	EvidenceRead       Kind = "EvidenceRead"    // data: what a log or a console said, its telling lines only
 	NotesWritten       Kind = "NotesWritten"    // text: where
 	ConnectionLost     Kind = "ConnectionLost"
 	ConnectionRestored Kind = "ConnectionRestored"
