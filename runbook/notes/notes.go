@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/probes/signs"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
@@ -37,10 +38,12 @@ type Document struct {
 	Impact   []report.Text `json:"impact"`
 	Timeline []Moment      `json:"timeline"`
 	Findings []Finding     `json:"findings"`
-	Actions  []Action      `json:"actions"`
-	Left     []Left        `json:"stillChangedByHand"`
-	Open     []report.Text `json:"openQuestions"`
-	Commands []report.Text `json:"commands"`
+	// Evidence is what logs and consoles said, the telling lines only.
+	Evidence []signs.Evidence `json:"evidence,omitempty"`
+	Actions  []Action         `json:"actions"`
+	Left     []Left           `json:"stillChangedByHand"`
+	Open     []report.Text    `json:"openQuestions"`
+	Commands []report.Text    `json:"commands"`
 }
 
 // Fact is one line of what the notes are about.
@@ -122,6 +125,7 @@ func Build(in Input) *Document {
 	d.Impact = impact(in)
 	d.Timeline = timeline(in)
 	d.Findings = findings(in)
+	d.Evidence = evidence(in.Entries)
 	d.Actions = actions(in.Entries)
 	d.Left = left(in)
 	d.Open = open(in, d.Summary.Verdict)

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/probes/signs"
 	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/library"
 	"github.com/rollcall-k8s/rollcall/runbook/session"
@@ -106,6 +107,18 @@ func play(t testing.TB) Input {
 	}
 	s.events(e)
 	s.events(g.Observe("new-pod", report.Result{State: report.StepAnomaly, Findings: []report.Finding{broken("node-1", 0), broken("node-2", 1)}}, at(s.now)))
+	heard := signs.Evidence{From: signs.Source{Node: "node-1", Namespace: "kube-system", Pod: "calico-node-0", Container: "install-cni", Previous: true}, At: at(s.now),
+		Reading: signs.Read([]string{
+			"2026-07-03T02:10:20Z 2026-07-03 02:10:20.412 [INFO][1] cni-installer: Running as a Kubernetes pod",
+			"2026-07-03T02:10:21Z 2026-07-03 02:10:21.412 [ERROR][1] cni-installer: failed to write /host/etc/cni/net.d/10-calico.conflist: no space left on device",
+			"2026-07-03T02:10:22Z 2026-07-03 02:10:22.412 [ERROR][1] cni-installer: odd",
+		}, signs.Options{})}
+	s.add(session.EvidenceRead, "previous log of install-cni in calico-node-0: DiskFull", heard)
+	console := signs.Evidence{From: signs.Source{Node: "node-3"}, At: at(s.now), Reading: signs.Read([]string{"curl: (7) Failed to connect to 10.0.0.1 port 6443: No route to host"}, signs.Options{Console: true})}
+	s.add(session.EvidenceRead, "console of node-3: NoRouteToHost", console)
+	console.Reading = signs.Read([]string{"later, nothing"}, signs.Options{Console: true})
+	s.add(session.EvidenceRead, "console of node-3: no known sign", console)
+	s.events(g.Observe("new-pod", report.Result{State: report.StepAnomaly, Findings: []report.Finding{broken("node-1", 0), broken("node-2", 1)}, Answered: []string{runbook.AnsweredByLogs}}, at(s.now)))
 	s.add(session.CommandCopied, "kubectl logs -n kube-system calico-node-0 -c install-cni", nil)
 	s.add(session.CommandCopied, "kubectl logs -n kube-system calico-node-0 -c install-cni", nil)
 	back := session.Action{ID: 2, Kind: "RollBack", Title: "Roll back DaemonSet calico-node, revision 7 → 6", Object: target.String(),
@@ -302,6 +315,9 @@ func withText(s string) Input {
 	sc.add(session.Note, "note "+s, nil)
 	sc.add(session.CommandCopied, s, nil)
 	sc.add(session.CommandCopied, "always", nil)
+	sc.add(session.EvidenceRead, "evidence "+s, signs.Evidence{From: signs.Source{Node: "n" + x, Pod: "p" + x, Container: "c" + x}, Reading: signs.Reading{
+		Found: []signs.Found{{Name: "Panic", About: "about" + x, Means: "means" + x, Do: "do" + x, Line: "line" + x, Count: 1}}, Unknown: []report.Text{"unknown" + x}}})
+	sc.add(session.EvidenceRead, "evidence "+s, signs.Evidence{From: signs.Source{Node: "other" + x}, Failed: "failed" + x})
 	a := session.Action{ID: 1, Title: "act " + s, Object: "object " + s, Kubectl: "kubectl", Reverse: "no " + s, Diff: []string{s, "+"}, Effect: []string{"effect " + s}}
 	sc.add(session.ActionConfirmed, s, a)
 	a.Error = "error " + s

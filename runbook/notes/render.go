@@ -65,6 +65,14 @@ func (d *Document) Markdown() string {
 		m.finding(f)
 	}
 
+	if len(d.Evidence) > 0 {
+		m.head("Logs and consoles")
+		m.line("Only the lines that tell something are kept.\n")
+	}
+	for _, e := range d.Evidence {
+		m.heard(e)
+	}
+
 	m.head("Actions")
 	if len(d.Actions) == 0 {
 		m.line("Nothing was changed.")

@@ -16,7 +16,7 @@ var row = map[session.Kind]string{
 	session.StepEntered: "Step", session.StepResult: "Found", session.StepSkipped: "Skipped",
 	session.VerdictChanged: "Verdict", session.Note: "Note",
 	session.ActionConfirmed: "Action", session.ActionApplied: "Action", session.ActionFailed: "Action", session.ActionVerified: "Action",
-	session.NotesWritten: "Session",
+	session.EvidenceRead: "Evidence", session.NotesWritten: "Session",
 }
 
 // what says in words what an entry without a text of its own tells.
