@@ -31,7 +31,7 @@ func (wallClock) Now() time.Time { return time.Now() }
 // composition is everything that one incident is made of.
 type composition struct {
 	source   incident.Source
-	api      action.API
+	api      reach
 	want     func(watch.Workload)
 	retry    func()
 	identity incident.Identity
@@ -40,6 +40,12 @@ type composition struct {
 	clock    incident.Clock
 	started  time.Time // wall time, for the name of the notes
 	options  probes.Options
+}
+
+// reach is what a loop needs of a cluster besides its picture.
+type reach interface {
+	action.API
+	action.Logs
 }
 
 // keeper is a journal whose entries can be read back.
@@ -64,7 +70,7 @@ func (c *composition) loop() (*incident.Loop, error) {
 		return nil, err
 	}
 	cfg := incident.Config{
-		Source: c.source, API: c.api, Clock: c.clock, Books: b, Identity: c.identity, Identify: c.identify, Options: c.options, Program: version,
+		Source: c.source, API: c.api, Logs: c.api, Clock: c.clock, Books: b, Identity: c.identity, Identify: c.identify, Options: c.options, Program: version,
 		WriteNotes: c.writeNotes,
 		Want: func(k report.WorkloadKey) {
 			c.want(watch.Workload{Kind: string(k.Kind), Namespace: string(k.Namespace), Name: string(k.Name)})

@@ -83,7 +83,7 @@ func (l *late) Identify() incident.Identity {
 	return l.identity
 }
 
-func (l *late) api() (action.API, error) {
+func (l *late) api() (reach, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
@@ -126,6 +126,15 @@ func (l *late) Delete(ctx context.Context, ref action.Ref, uid string, dryRun bo
 		return err
 	}
 	return api.Delete(ctx, ref, uid, dryRun)
+}
+
+// Logs is action.Logs'.
+func (l *late) Logs(ctx context.Context, q action.LogRequest) (action.Log, error) {
+	api, err := l.api()
+	if err != nil {
+		return action.Log{}, err
+	}
+	return api.Logs(ctx, q)
 }
 
 // CanI is action.API's.

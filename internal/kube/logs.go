@@ -16,6 +16,11 @@ import (
 
 var _ action.Logs = (*Connection)(nil)
 
+// Logs is the connection's, so that whoever has its API can read logs too.
+func (a API) Logs(ctx context.Context, q action.LogRequest) (action.Log, error) {
+	return a.c.Logs(ctx, q)
+}
+
 // logCeiling is the most that is taken from a kubelet, before the last Bytes are kept.
 const logCeiling = 4 << 20
 
