@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -201,7 +202,7 @@ func classify(err error) (reason, detail string) {
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return "Failed", fmt.Sprintf("the API server answered %d %s", status.Status().Code, status.Status().Reason)
+		return "Failed", strings.TrimSpace(fmt.Sprintf("the API server answered %d %s", status.Status().Code, status.Status().Reason))
 	}
 	return "Failed", ""
 }

@@ -2,10 +2,12 @@ package capture
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
@@ -19,34 +21,31 @@ func redactor(t interface{ Fatal(...any) }) *Redactor {
 	return r
 }
 
-// drawTemplate draws from few values, so that two are often equal, or nearly.
-func drawTemplate(t *rapid.T, label string) *corev1.PodTemplateSpec {
-	text := rapid.OneOf(
-		rapid.SampledFrom([]string{"", "a", "b", "true", "$(A)", "redacted-0011223344556677", "--token", "--token=a", "--token=b", "--v=2", "token=a b", `token="a b"`,
-			"Authorization: Bearer a", "https://a:b@c/", "https://a:c@c/", "-u", "x:y", "password: a;b", "password: a", "AbCdEf0123456789AbCdEf0123"}),
-		rapid.StringMatching(`(--?[a-z]*(token|password|key|x)[= :]["']?[a-c,; =$]{0,4}["']?)|[a-c=: "'-]{0,8}`))
-	list := func(name string) []string { return rapid.SliceOfN(text, 0, 3).Draw(t, label+name) }
-	c := corev1.Container{Name: "c", Image: rapid.SampledFrom([]string{"i:1", "i:2"}).Draw(t, label+"image"), Command: list("command"), Args: list("args")}
-	for _, v := range list("env") {
-		c.Env = append(c.Env, corev1.EnvVar{Name: "E", Value: v})
+// texts are few and alike, so that two are often equal, or nearly.
+var texts = rapid.OneOf(
+	rapid.SampledFrom([]string{"", "a", "ab", "true", "$(A)", "redacted-0011223344556677", "--token", "--token=a", "--token=ab", "--v=2", "token=a b", `token="a b"`,
+		"Authorization: Bearer a", "https://a:b@c/", "https://a:bc@c/", "-u", "x:y", "password: a;b", "password: a", "AbCdEf0123456789AbCdEf0123", "AbCdEf0123456789AbCdEf0124"}),
+	rapid.StringMatching(`(--?(token|password|key|x)[= :]["']?[ab,; =$]{0,4}["']?)|[ab=: "'-]{0,4}`))
+
+// edit makes another text, or one that differs in a letter, or the same.
+func edit(t *rapid.T, s string) string {
+	if s == "" || rapid.Bool().Draw(t, "other") {
+		return texts.Draw(t, "text")
 	}
-	if v := text.Draw(t, label+"header"); v != "" {
-		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: text.Draw(t, label+"path"),
-			HTTPHeaders: []corev1.HTTPHeader{{Name: "h", Value: v}}}}}
+	at := rapid.IntRange(0, len(s)-1).Draw(t, "at")
+	return s[:at] + rapid.SampledFrom([]string{"", "a", "b", s[at:at+1] + "a"}).Draw(t, "letter") + s[at+1:]
+}
+
+// template holds nine texts, wherever a template can hold something secret.
+func template(s []string) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{lastApplied: s[0], "example.com/a": s[1], "meta.helm.sh/release-name": s[2]}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "E", Value: s[3]}}, Args: []string{s[4], s[5]},
+				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: s[6], HTTPHeaders: []corev1.HTTPHeader{{Name: "h", Value: s[7]}}}}}}},
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", VolumeAttributes: map[string]string{"k": s[8]}}}}},
+		},
 	}
-	out := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}
-	for _, k := range []string{lastApplied, "example.com/a", "meta.helm.sh/release-name"} {
-		if v := text.Draw(t, label+k); v != "" {
-			if out.Annotations == nil {
-				out.Annotations = map[string]string{}
-			}
-			out.Annotations[k] = v
-		}
-	}
-	if v := text.Draw(t, label+"attribute"); v != "" {
-		out.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", VolumeAttributes: map[string]string{"k": v}}}}}
-	}
-	return out
 }
 
 // redacted is a template as it comes out of a capture.
@@ -74,26 +73,16 @@ func TestRedactionKeepsEqualTemplatesEqualAndDifferentOnesDifferent(t *testing.T
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := redactor(t)
-		a := drawTemplate(t, "a ")
-		b := a.DeepCopy()
-		// Now and then in one field only, or in none.
-		other := drawTemplate(t, "b ")
-		switch rapid.IntRange(0, 6).Draw(t, "differs in") {
-		case 0:
-			b = other
-		case 1:
-			b.Spec.Containers[0].Env = other.Spec.Containers[0].Env
-		case 2:
-			b.Spec.Containers[0].Args = other.Spec.Containers[0].Args
-		case 3:
-			b.Annotations = other.Annotations
-		case 4:
-			b.Spec.Containers[0].LivenessProbe = other.Spec.Containers[0].LivenessProbe
-		case 5:
-			b.Spec.Volumes = other.Spec.Volumes
-		}
-		if want, got := cluster.SameTemplate(a, b), cluster.SameTemplate(redacted(t, r, a), redacted(t, r, b)); got != want {
-			t.Fatalf("equal before: %v, after: %v\n%s\n%s", want, got, mustJSON(a), mustJSON(b))
+		one := rapid.SliceOfN(texts, 9, 9).Draw(t, "texts")
+		a := template(one)
+		for i := range 4 * len(one) { // each of them, by itself, is another
+			at := i % len(one)
+			two := slices.Clone(one)
+			two[at] = edit(t, two[at])
+			b := template(two)
+			if want, got := cluster.SameTemplate(a, b), cluster.SameTemplate(redacted(t, r, a), redacted(t, r, b)); got != want {
+				t.Fatalf("equal before: %v, after: %v\n%s\n%s", want, got, mustJSON(a), mustJSON(b))
+			}
 		}
 	})
 }

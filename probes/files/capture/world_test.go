@@ -34,7 +34,11 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	w.Server.Fault(func(r *http.Request) *api.Fault {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.seen = append(w.seen, r.URL.RequestURI())
+		u := *r.URL
+		q := u.Query()
+		q.Del("timeout") // client-go's own
+		u.RawQuery = q.Encode()
+		w.seen = append(w.seen, u.RequestURI())
 		if w.fault != nil {
 			return w.fault(r)
 		}
