@@ -67,7 +67,7 @@ func (a *app) openScreen(ctx context.Context, o *triageOptions, t *target) error
 	if !o.allNamespaces {
 		namespace = o.namespace()
 	}
-	l := &late{connect: a.connect, watch: watch.Config{NodeGrace: a.nodeGrace, Logger: a.logger}}
+	l := &late{connect: a.connect, watch: watch.Config{Namespace: namespace, NodeGrace: a.nodeGrace, Logger: a.logger}}
 	defer l.Close()
 	name := a.kube.Overrides.CurrentContext
 	if conn != nil {

@@ -40,8 +40,12 @@ func reaches(list []report.Finding, threshold report.Severity) bool {
 	return false
 }
 
-// blind tells whether neither nodes nor any kind of workload could be read.
+// blind tells whether neither nodes nor any kind of workload could be read. Where
+// workloads of one namespace alone may be read, those are there.
 func blind(r *report.Report) bool {
+	if len(r.Workloads)+r.Quiet > 0 {
+		return false
+	}
 	missing := map[report.Text]bool{}
 	for _, n := range r.NotRead {
 		if n.Namespace == "" {

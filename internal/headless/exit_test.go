@@ -20,7 +20,7 @@ func TestExitCodes(t *testing.T) {
 	cluster := with(report.Healthy)
 	cluster.ClusterFindings = []report.Finding{{Severity: report.Warning}}
 	unread := func(names ...report.Text) *report.Report {
-		r := with(report.Undetermined, report.Critical)
+		r := &report.Report{Verdict: report.Verdict{Attribution: report.Undetermined}, ClusterFindings: []report.Finding{{Severity: report.Critical}}}
 		for _, n := range names {
 			r.NotRead = append(r.NotRead, report.NotRead{Resource: n, Reason: "Forbidden"})
 		}
@@ -28,6 +28,8 @@ func TestExitCodes(t *testing.T) {
 	}
 	narrow := unread("nodes", "deployments", "statefulsets")
 	narrow.NotRead = append(narrow.NotRead, report.NotRead{Resource: "daemonsets", Namespace: "shop", Reason: "Forbidden"})
+	onlyShop := unread("nodes", "daemonsets", "deployments", "statefulsets")
+	onlyShop.Quiet = 1 // of the one namespace that may be read
 	for name, tt := range map[string]struct {
 		r                       *report.Report
 		info, warning, critical int
@@ -40,6 +42,7 @@ func TestExitCodes(t *testing.T) {
 		"a finding of the cluster":           {cluster, 1, 1, 0},
 		"undetermined":                       {with(report.Undetermined), 1, 1, 1},
 		"neither nodes nor workloads":        {unread("nodes", "daemonsets", "deployments", "statefulsets"), 2, 2, 2},
+		"workloads of one namespace alone":   {onlyShop, 1, 1, 1},
 		"nodes, but no workloads":            {unread("daemonsets", "deployments", "statefulsets"), 1, 1, 1},
 		"workloads, but no nodes":            {unread("nodes"), 1, 1, 1},
 		"workloads of one namespace missing": {narrow, 1, 1, 1},

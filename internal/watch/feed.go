@@ -25,6 +25,17 @@ type scope struct {
 	namespace string // "" for all
 	labels    string
 	fields    string
+	// or is the namespace that is read alone where all may not be; "" for none.
+	or string
+}
+
+// narrower is the scope to go on with where this one is forbidden.
+func (s scope) narrower(err error) (scope, bool) {
+	if s.namespace != "" || s.or == "" || !apierrors.IsForbidden(err) {
+		return s, false
+	}
+	s.namespace = s.or
+	return s, true
 }
 
 // feed reads one resource in one scope: a store and the reflector that fills it.
@@ -35,11 +46,11 @@ type feed[T interface {
 	src      *Source
 	gv       schema.GroupVersion
 	resource cluster.Resource
-	scope    scope
 	example  T
 	store    store[T]
 
 	mu       sync.Mutex
+	scope    scope
 	listErr  error
 	watchErr error
 	since    time.Time // cluster time of the last word from the API server before it broke
@@ -108,16 +119,25 @@ func (f *feed[T]) listWatch() *cache.ListWatch {
 	lists, watches := f.src.conn.REST(f.gv), f.src.conn.Streaming(f.gv)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector, o.FieldSelector = f.scope.labels, f.scope.fields
-			list, err := lists.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
-				VersionedParams(&o, metav1.ParameterCodec).MaxRetries(retries).Do(ctx).Get()
+			sc := f.reads()
+			o.LabelSelector, o.FieldSelector = sc.labels, sc.fields
+			read := func() (runtime.Object, error) {
+				return lists.Get().Namespace(sc.namespace).Resource(string(f.resource)).
+					VersionedParams(&o, metav1.ParameterCodec).MaxRetries(retries).Do(ctx).Get()
+			}
+			list, err := read()
+			if narrow, ok := sc.narrower(err); ok {
+				sc = f.narrow(narrow)
+				list, err = read()
+			}
 			f.listed(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector, o.FieldSelector, o.Watch = f.scope.labels, f.scope.fields, true
+			sc := f.reads()
+			o.LabelSelector, o.FieldSelector, o.Watch = sc.labels, sc.fields, true
 			var sent error
-			w, err := watches.Get().Namespace(f.scope.namespace).Resource(string(f.resource)).
+			w, err := watches.Get().Namespace(sc.namespace).Resource(string(f.resource)).
 				VersionedParams(&o, metav1.ParameterCodec).MaxRetries(retries).
 				Watch(kube.WithOutcome(ctx, func(err error) { sent = err }))
 			initial := o.SendInitialEvents != nil
@@ -178,6 +198,20 @@ func (f *feed[T]) note(ctx context.Context, err error, set func()) {
 	set()
 	f.mu.Unlock()
 	f.src.ring(true)
+}
+
+// reads is the scope that is read now.
+func (f *feed[T]) reads() scope {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.scope
+}
+
+func (f *feed[T]) narrow(to scope) scope {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.scope = to
+	return to
 }
 
 func (f *feed[T]) reached(rv string) bool { return f.store.reached(rv) }

@@ -235,17 +235,39 @@ func TestGoingOverToOneWatchLosesNothing(t *testing.T) {
 	})
 }
 
-func TestNamespaceNarrowsWorkloadsNotNodes(t *testing.T) {
+func TestAllNamespacesAreReadWhereTheyMayBe(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		r := start(New(Config{Conn: w.conn, Namespace: "shop"}))
-		snap := r.after(3 * time.Second)
-		if len(snap.Nodes) != 3 || len(snap.DaemonSets) != 1 || snap.DaemonSets[0].Name != "calm" {
-			t.Errorf("%d nodes, %d DaemonSets", len(snap.Nodes), len(snap.DaemonSets))
-		}
-		r.end()
-	})
+	for user, want := range map[string]struct{ daemonSets, notRead int }{
+		api.DefaultUser: {daemonSets: 2},
+		"reader":        {daemonSets: 1, notRead: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			for _, verb := range []string{"list", "watch"} {
+				w.srv.Deny(api.Denial{User: "reader", Verb: verb, Group: "apps", Resource: "daemonsets", Except: "shop"})
+			}
+			r := start(New(Config{Conn: w.connect(user), Namespace: "shop"}))
+			snap := r.after(5 * time.Second)
+			if len(snap.Nodes) != 3 || len(snap.DaemonSets) != want.daemonSets || snap.DaemonSets[len(snap.DaemonSets)-1].Name != "calm" {
+				t.Errorf("%s: %d nodes, %d DaemonSets, want 3 and %d with calm", user, len(snap.Nodes), len(snap.DaemonSets), want.daemonSets)
+			}
+			var forbidden []cluster.NotRead
+			for _, n := range snap.NotRead {
+				if n.Reason == "Forbidden" {
+					forbidden = append(forbidden, n)
+				}
+			}
+			if len(forbidden) != want.notRead || want.notRead > 0 && (forbidden[0].Resource != cluster.DaemonSets || forbidden[0].Namespace != "") {
+				t.Errorf("%s: not read %+v, want %d for all namespaces", user, forbidden, want.notRead)
+			}
+			if l := snap.Loading(); len(l) > 0 {
+				t.Errorf("%s: loading %v for ever", user, l)
+			}
+			if err := r.end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func deny(resources ...string) []api.Denial {

@@ -147,6 +147,9 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 
 	for _, f := range s.feeds() {
 		st := f.state()
+		if st.scope.or != "" && st.scope.namespace != "" {
+			refuse(st.resource, "", "Forbidden", "only namespace "+st.scope.namespace+" may be read")
+		}
 		switch {
 		case st.refused == "":
 			add(st.resource, st.loading, st.broken, st.since)

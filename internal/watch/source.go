@@ -17,7 +17,9 @@ import (
 // Config says what is watched and how.
 type Config struct {
 	Conn *kube.Connection
-	// Namespace narrows the namespaced kinds; "" reads all namespaces.
+	// Namespace is read alone of the namespaced kinds where all namespaces may not be
+	// read. Where they may they are, whatever it says: a rollout that takes nodes down
+	// does so from any of them.
 	Namespace string
 	// Type is that of the snapshots' Source, "cluster" where it is empty.
 	Type string
@@ -101,7 +103,7 @@ func New(cfg Config) *Source {
 	s.leases = newLeases(s)
 	s.follows = newFollows(s)
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
-	all := scope{namespace: cfg.Namespace}
+	all := scope{or: cfg.Namespace}
 	s.nodes = newFeed(s, core, cluster.Nodes, scope{}, &corev1.Node{}, s.trim.node)
 	s.daemonSets = newFeed(s, apps, cluster.DaemonSets, all, &appsv1.DaemonSet{}, s.trim.daemonSet)
 	s.deployments = newFeed(s, apps, cluster.Deployments, all, &appsv1.Deployment{}, s.trim.deployment)
