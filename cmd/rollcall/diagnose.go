@@ -68,6 +68,9 @@ func (o *diagnoseOptions) complete() error {
 	if len(o.paths) == 0 && o.target == nil {
 		return usagef("nothing to diagnose: give files with -f, or a workload as in ds/calico-node")
 	}
+	if slices.Contains(o.paths, "") {
+		return usagef("-f names no file")
+	}
 	if o.asOf == "" {
 		return nil
 	}
@@ -77,6 +80,9 @@ func (o *diagnoseOptions) complete() error {
 	var err error
 	if o.at, err = time.Parse(time.RFC3339, o.asOf); err != nil {
 		return usagef("--as-of %q is no RFC 3339 time, such as 2026-07-03T10:26:00Z", o.asOf)
+	}
+	if o.at.IsZero() {
+		return usagef("--as-of %s lies before Kubernetes did", o.asOf)
 	}
 	return nil
 }
@@ -117,7 +123,7 @@ const maxWarnings = 10
 
 // read loads the files and says what of them could not be read.
 func (o *diagnoseOptions) read(ctx context.Context) (*cluster.Snapshot, error) {
-	s, stats, err := files.Load(ctx, o.paths, files.Options{AsOf: o.at, Grace: o.nodeGrace, Stdin: o.in})
+	s, stats, err := o.load(ctx)
 	if err != nil {
 		return nil, err // it names the first place and counts the others
 	}
@@ -133,6 +139,27 @@ func (o *diagnoseOptions) read(ctx context.Context) (*cluster.Snapshot, error) {
 	o.logger.Info("read files", "files", stats.Files, "skipped", stats.Skipped, "kept", fmt.Sprint(stats.Kept), "metadataOnly", fmt.Sprint(stats.MetadataOnly),
 		"secrets", stats.Secrets, "duplicates", stats.Duplicates)
 	return s, nil
+}
+
+// load reads the files until the operator has waited enough: opening a FIFO and
+// reading a terminal take as long as they take, and no context ends them.
+func (o *diagnoseOptions) load(ctx context.Context) (*cluster.Snapshot, files.Stats, error) {
+	type loaded struct {
+		s     *cluster.Snapshot
+		stats files.Stats
+		err   error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		s, stats, err := files.Load(ctx, o.paths, files.Options{AsOf: o.at, Grace: o.nodeGrace, Stdin: o.in})
+		done <- loaded{s, stats, err}
+	}()
+	select {
+	case l := <-done:
+		return l.s, l.stats, l.err
+	case <-ctx.Done():
+		return nil, files.Stats{}, ctx.Err()
+	}
 }
 
 // narrow leaves the one workload in the report and makes its verdict the report's.

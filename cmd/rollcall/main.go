@@ -12,7 +12,13 @@ import (
 func main() {
 	// SIGPIPE keeps its default: a reader that has seen enough ends the program
 	// quietly, as with any filter.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup asked for it to be ignored
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	// Whatever still hangs after the first signal, the second ends it.
+	context.AfterFunc(ctx, stop)
 	code := newApp(os.Args[0], os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
