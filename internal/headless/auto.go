@@ -10,6 +10,7 @@ import (
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook"
 	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 )
@@ -289,9 +290,13 @@ func mendingStep(s *incident.State) int {
 	return len(s.Guide.Steps) - 1
 }
 
-// walk opens a step and prints what it shows.
+// walk opens a step and prints what it shows. Where the step asks for logs, those of
+// the first Pod in question are read.
 func (a *Auto) walk(ctx context.Context, i int) {
 	a.do(ctx, incident.GoToStep{Step: a.state.Guide.Steps[i].ID})
+	if len(a.state.Pods) > 0 && slices.ContainsFunc(a.state.Guide.Steps[i].Unanswered, func(u runbook.UnansweredView) bool { return u.By == runbook.AnsweredByLogs }) {
+		a.do(ctx, incident.ReadLogs{})
+	}
 	a.step(a.state.Guide.Steps[i], len(a.state.Guide.Steps))
 }
 

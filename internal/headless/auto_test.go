@@ -57,7 +57,7 @@ func auto(t *testing.T, a headless.Auto, o kube.Options) (out string, kinds []se
 	journal := &kept{}
 	var b bytes.Buffer
 	a.Practice, a.Out = played{c, source}, &b
-	a.Loop = incident.New(incident.Config{API: conn.API(), Clock: c, Books: books, Journal: journal, Want: func(k report.WorkloadKey) {
+	a.Loop = incident.New(incident.Config{API: conn.API(), Logs: conn, Clock: c, Books: books, Journal: journal, Want: func(k report.WorkloadKey) {
 		source.Want(watch.Workload{Kind: string(k.Kind), Namespace: string(k.Namespace), Name: string(k.Name)})
 	}})
 	a.Notes = func() (string, error) { return "the notes of this incident", nil }
@@ -86,7 +86,8 @@ func TestAutoMastersTheCNICascadeTheSameWayTwice(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{ // in this order
-		"4 nodes have fallen", "RolloutBreaksNodes", "1/11", "4/11", "RolloutSpreading [critical]", "9/11", "SwitchToOnDelete, then RollBack",
+		"4 nodes have fallen", "RolloutBreaksNodes", "1/11", "4/11", "RolloutSpreading [critical]", "6/11",
+		"CNIConfigInvalid /host/etc/cni/net.d/10-calico.conflist", `unsupported cniVersion "1.2.0"`, "9/11", "SwitchToOnDelete, then RollBack",
 		"confirmed: Freeze DaemonSet calico-node", "confirmed: Roll back DaemonSet calico-node", "confirmed: Delete Pod calico-node-", "Verified",
 		"confirmed: Delete Pod calico-node-", "Recovery of calico-node: Verified", "11 of 11 nodes in reach Ready", "10/11", "11/11",
 		"Left by hand", "worker-5 is out of reach", "frozen (OnDelete)", "the notes of this incident", "✓ diagnosed", "✓ recovered",
@@ -97,7 +98,7 @@ func TestAutoMastersTheCNICascadeTheSameWayTwice(t *testing.T) {
 		}
 		at += i
 	}
-	for _, k := range []session.Kind{session.StepEntered, session.VerdictChanged, session.ActionConfirmed, session.ActionApplied, session.ActionVerified, incident.RecoveryChanged} {
+	for _, k := range []session.Kind{session.StepEntered, session.VerdictChanged, session.ActionConfirmed, session.ActionApplied, session.ActionVerified, session.EvidenceRead, incident.RecoveryChanged} {
 		if !slices.Contains(kinds, k) {
 			t.Errorf("the journal has no %s", k)
 		}
@@ -115,8 +116,8 @@ func TestAutoPrintsTheReportFromBeforeTheFirstActionAsJSON(t *testing.T) {
 	if !errors.Is(err, headless.ErrNotMastered) || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("error %v", err)
 	}
-	if slices.Contains(kinds, session.ActionConfirmed) {
-		t.Errorf("something was confirmed: %v", kinds)
+	if slices.Contains(kinds, session.ActionConfirmed) || !slices.Contains(kinds, session.EvidenceRead) {
+		t.Errorf("something was confirmed, or a log, which only is read, was not: %v", kinds)
 	}
 	var r report.Report
 	d := json.NewDecoder(strings.NewReader(out))
@@ -145,6 +146,15 @@ func TestAutoLeavesNodesToAPersonWhereNoRolloutIsToBlame(t *testing.T) {
 	// The lesson given here is a wrong one: what it says decides.
 	if !errors.Is(err, headless.ErrNotMastered) || !strings.Contains(err.Error(), "the verdict is NodesBlockRollout, the incident is RolloutBreaksNodes") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAutoSaysOfAContainerThatNeverRanThatThereIsNoLog(t *testing.T) {
+	t.Parallel()
+	a := headless.Auto{Format: "text", Lesson: headless.Lesson{Incident: "image-missing", Seed: 1, Attribution: report.RolloutBreaksPods}}
+	out, _, err := auto(t, a, kube.Options{})
+	if err != nil || !strings.Contains(out, "it has not run yet (ImagePullBackOff), so there is no log") || strings.Contains(out, "What do its logs say? Not looked at") {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
 

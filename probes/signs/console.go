@@ -64,12 +64,14 @@ func (r *reader) expiry(end, line string) {
 func (r *reader) block(name Name, about, line string) {
 	for i := range catalogue {
 		if catalogue[i].name == name {
-			r.found(&catalogue[i], about, line)
+			r.found(&catalogue[i], about, line, time.Time{})
 		}
 	}
 }
 
-func (r *reader) tell(s sign, about, line string) { r.found(&s, about, line) }
+func (r *reader) tell(s sign, about, line string) {
+	r.found(&s, about, line, time.Time{})
+}
 
 var noDefaultRoute = sign{
 	name: "NoDefaultRoute", state: report.StepAnomaly,

@@ -73,8 +73,8 @@ func (f Found) Headline() report.Text {
 // Evidence is what one source said when it was read, kept with the incident.
 type Evidence struct {
 	From   Source      `json:"from"`
-	At     report.Time `json:"at"`            // cluster time of the reading
-	Cut    bool        `json:"cut,omitempty"` // there was more, which was not read
+	At     report.Time `json:"at"`               // cluster time of the reading
+	Cut    bool        `json:"cut,omitempty"`    // there was more, which was not read
 	Failed report.Text `json:"failed,omitempty"` // why nothing was read
 	Never  bool        `json:"never,omitempty"`  // the container has not run yet, so there is nothing to read
 	Reading
@@ -120,7 +120,7 @@ func Read(lines []string, o Options) Reading {
 		}
 		r.out.Lines++
 		if !notSpoken.MatchString(line) {
-			r.line(line)
+			r.line(line, leading.ReplaceAllString(line, ""))
 		}
 	}
 	if o.Console {
@@ -157,10 +157,10 @@ type reader struct {
 	kinds map[Name]int
 }
 
-// line looks for every sign in one clean line.
-func (r *reader) line(line string) {
-	lower := strings.ToLower(line)
-	text := leading.ReplaceAllString(line, "")
+// line looks for every sign in one clean line; text is what the program wrote, without
+// the time that the API server put before it.
+func (r *reader) line(line, text string) {
+	lower := strings.ToLower(text)
 	hits := map[*sign]string{}
 	for i := range catalogue {
 		s := &catalogue[i]
@@ -185,10 +185,10 @@ func (r *reader) line(line string) {
 			continue
 		}
 		told = true
-		r.found(s, about, line)
+		r.found(s, about, text, lineTime(line, r.o.AsOf))
 	}
 	if !told && len(hits) == 0 && complains.MatchString(text) {
-		r.out.Unknown = append(r.out.Unknown, r.shown(line, 0))
+		r.out.Unknown = append(r.out.Unknown, r.shown(text, 0))
 		if n := len(r.out.Unknown) - mostUnknown; n > 0 {
 			r.out.Unknown = slices.Delete(r.out.Unknown, 0, n)
 		}
@@ -196,7 +196,7 @@ func (r *reader) line(line string) {
 }
 
 // found counts a sign.
-func (r *reader) found(s *sign, about, line string) {
+func (r *reader) found(s *sign, about, line string, t time.Time) {
 	about = bounded(r.redact(strings.TrimRight(quotes.Replace(about), `\:;,.()`)), mostAbout)
 	k := key{s.name, about}
 	i, ok := r.at[k]
@@ -216,7 +216,6 @@ func (r *reader) found(s *sign, about, line string) {
 	}
 	f := &r.out.Found[i]
 	f.Count++
-	t := lineTime(line, r.o.AsOf)
 	if t.IsZero() {
 		return
 	}

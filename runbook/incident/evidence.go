@@ -66,7 +66,11 @@ func (l *Loop) readLogs(i ReadLogs) *job {
 		work: func(ctx context.Context) any {
 			var out []signs.Evidence
 			for _, r := range runs {
-				out = append(out, read(ctx, logs, p, r, options))
+				e := read(ctx, logs, p, r, options)
+				out = append(out, e)
+				if e.Failed != "" && !e.Never && !r.previous {
+					break // the others would fail alike, each after as long a wait
+				}
 			}
 			return out
 		},

@@ -182,9 +182,7 @@ func TestALogThatCannotBeReadIsOneClearLineAndNoAnswer(t *testing.T) {
 	} {
 		x, logs := listening(t)
 		logs.fail = map[string]error{}
-		for _, k := range []string{"install", "agent", "agent/previous"} {
-			logs.fail["agent-node-1/"+k] = c.err
-		}
+		logs.fail["agent-node-1/agent"] = c.err
 		st := x.handle(ReadLogs{Pod: "agent-node-1"})
 		if !st.Said.Bad || !strings.Contains(said(st), c.err.Error()) || !strings.Contains(said(st), c.says) || strings.Contains(said(st), "\n") {
 			t.Errorf("said %q", said(st))
@@ -193,6 +191,27 @@ func TestALogThatCannotBeReadIsOneClearLineAndNoAnswer(t *testing.T) {
 		if st.Pods[0].Read {
 			t.Error("it counts as read")
 		}
+	}
+}
+
+func TestWhereNoPodIsInQuestionNoLogIsAskedFor(t *testing.T) {
+	t.Parallel()
+	x, _ := listening(t)
+	x.loop.pods = func(*probes.Diagnosis, report.WorkloadKey) []probes.AskedPod { return nil }
+	got := shown(x.after(time.Second), 0)
+	if contains(t, got, "OK \n", "no Pod is in question"); strings.Contains(got, "Not looked at") {
+		t.Error(got)
+	}
+	x.loop.cfg.Logs = nil // as with files: nobody can say
+	contains(t, shown(x.after(time.Second), 0), "Unknown", "Not looked at")
+}
+
+func TestAKubeletThatDoesNotAnswerIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	x, logs := listening(t)
+	logs.fail = map[string]error{"agent-node-1/install": action.ErrUnreachable}
+	if x.handle(ReadLogs{}); len(logs.asked) != 1 {
+		t.Errorf("asked %q", logs.asked)
 	}
 }
 

@@ -51,9 +51,6 @@ func (l *Loop) wasRead(p AskedPod) bool {
 // hear adds to what a probe answers what was read on request: a log or a console
 // belongs to the step that asks for it.
 func (l *Loop) hear(probe string, r report.Result) report.Result {
-	if len(l.heard) == 0 {
-		return r
-	}
 	switch probe {
 	case "new-pod":
 		return l.hearPods(r)
@@ -77,7 +74,10 @@ func (l *Loop) hearPods(r report.Result) report.Result {
 			h.take(e)
 		}
 	}
-	if h.sources == 0 {
+	switch {
+	case l.cfg.Logs != nil && len(pods) == 0 && r.State == report.StepOK:
+		h.say(report.StepNone, "no Pod is in question, so no log is asked for")
+	case h.sources == 0:
 		return r
 	}
 	if h.found == 0 && unread > 0 {
