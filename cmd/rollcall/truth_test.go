@@ -15,7 +15,7 @@ import (
 // ROLLCALL_TRUTH_KIND one truth only.
 func TestTheDiagnosisFindsTheTruth(t *testing.T) {
 	t.Parallel()
-	seeds := []int64{3, 9, 10, 11, 12, 13} // one of each of the truths that are most often met
+	seeds := []int64{9, 10} // an innocent rollout beside a harmful one; bad Pods left after an undo
 	if s := os.Getenv("ROLLCALL_TRUTH"); s != "" {
 		a, b, two := strings.Cut(s, "-")
 		from, err := strconv.ParseInt(a, 10, 64)
