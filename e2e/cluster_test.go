@@ -130,7 +130,7 @@ func named(count int, labels map[string]string) []kubelet.Node {
 
 // patience is how long a test waits for what must come. It is generous: the
 // machine may be busy with other things.
-const patience = 4 * time.Minute
+const patience = 3 * time.Minute
 
 // wait looks until the condition holds. It fails the test, saying what was seen
 // last, when that takes longer than the patience.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 		got := c.daemonSet(ctx, t, agent).Spec.UpdateStrategy.Type
 		return got == appsv1.OnDeleteDaemonSetStrategyType, string(got)
 	})
+	e.readProgress("Freeze")
 	spared := 0
 	for node, image := range c.imagesOf(t.Context(), t, agent) {
 		if image == agentGood && node != deadNode {
@@ -49,7 +51,7 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 		t.Fatal("the freeze came too late: no node is spared")
 	}
 
-	e.goTo("Stop it and mend it")
+	e.goTo("How is it stopped and mended")
 
 	// The template back to the revision before; the word is typed.
 	e.choose("a", "to revision 1")
@@ -64,22 +66,25 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 		got := c.daemonSet(ctx, t, agent).Spec.Template.Spec.Containers[0].Image
 		return got == agentGood, got
 	})
+	e.readProgress("Roll back")
 
 	// One Pod, as a proof that the old revision mends its node.
-	before := c.nodesBy(t.Context(), t)[corev1.ConditionTrue]
-	e.choose("a", "delete one Pod")
-	e.choose("", "proposed")
+	e.choose("a", "the proposed one")
 	screen := e.WaitFor("made anew from revision", "to confirm")
 	pod := regexp.MustCompile(`Type (\S+) to confirm`).FindStringSubmatch(screen)
 	if pod == nil {
 		t.Fatalf("the dialog names no Pod to type:\n%s", screen)
 	}
 	node := c.nodeOf(t, pod[1])
+	if !slices.Contains(c.nodesBy(t.Context(), t)[corev1.ConditionFalse], node) {
+		t.Errorf("the proposed Pod runs on %s, which is not broken or not within reach", node)
+	}
 	e.Type(pod[1], terminal.Enter)
 	c.wait(t, node+" is mended", func(ctx context.Context) (bool, string) {
 		ready := c.nodesBy(ctx, t)[corev1.ConditionTrue]
-		return len(ready) == len(before)+1, strings.Join(ready, " ")
+		return slices.Contains(ready, node), strings.Join(ready, " ")
 	})
+	e.readProgress("Delete Pod " + pod[1])
 
 	// The rest, at the controller's own pace.
 	e.choose("a", "roll again")
@@ -92,7 +97,9 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 	c.waitForNodes(t, corev1.ConditionTrue, 11)
 
 	// It lasts for two grace periods, and the program says so.
-	e.WaitFor("done, and proved")
+	proved := regexp.MustCompile(`(?s)Recovery of ` + agent.name + `.*✓ proved`)
+	e.Wait("the recovery is proved", proved.MatchString)
+	e.readProgress("")
 
 	e.Type("n")
 	e.WaitFor("A note, with the time")
@@ -113,7 +120,7 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"RolloutBreaksNodes", agent.name, agentGood, agentBreaks, "SwitchToOnDelete", "RollBack", pod[1], node, deadNode, "all hands told",
+		"RolloutBreaksNodes", agent.name, agentGood, agentBreaks, "Freeze DaemonSet", "Roll back DaemonSet", "Delete Pod " + pod[1], node, deadNode, "all hands told",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the notes do not hold %q", want)
@@ -130,20 +137,25 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 // operatorsTerminal is the program's terminal with what an operator does in it.
 type operatorsTerminal struct{ *terminal.Terminal }
 
-// choose opens a menu with a key, unless one is open, and takes the entry with that text.
+// choose opens a menu with a key and takes the entry with that text.
 func (e operatorsTerminal) choose(key, entry string) {
-	if key != "" {
-		e.Type(key)
-	}
-	selected := regexp.MustCompile(`▸ .*` + regexp.QuoteMeta(entry))
+	e.Type(key)
 	e.WaitFor(entry, "enter chooses")
-	for !selected.MatchString(e.Screen()) {
-		last := e.Screen()
+	cursor := func(screen string) string { return regexp.MustCompile(`│ ▸ [^│]*`).FindString(screen) }
+	for at := cursor(e.Screen()); !strings.Contains(at, entry); at = cursor(e.Screen()) {
 		e.Type(terminal.Down)
-		e.Wait("the cursor moves", func(screen string) bool { return screen != last })
+		e.Wait("the cursor goes on, to "+entry, func(screen string) bool { return cursor(screen) != at })
 	}
 	e.Type(terminal.Enter)
-	e.Wait("the menu is closed or is another", func(screen string) bool { return !selected.MatchString(screen) })
+	e.Wait("the menu is closed or is another", func(screen string) bool { return !strings.Contains(cursor(screen), entry) })
+}
+
+// readProgress reads what is shown after a confirmation, and closes it.
+func (e operatorsTerminal) readProgress(title string) {
+	const box = "What was confirmed"
+	e.WaitFor(box, title)
+	e.Type(terminal.Escape)
+	e.Wait("the progress is closed", func(screen string) bool { return !strings.Contains(screen, box) })
 }
 
 // find opens a workload by a part of its name.

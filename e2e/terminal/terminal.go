@@ -150,7 +150,7 @@ func (e *Terminal) text() string {
 
 // Patience is how long Wait and its kin wait for what must come: generous, for
 // the machine may be busy with other things.
-const Patience = 4 * time.Minute
+const Patience = 3 * time.Minute
 
 // WaitFor waits until all the texts are on the screen at once.
 func (e *Terminal) WaitFor(texts ...string) string {
