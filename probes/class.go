@@ -49,14 +49,15 @@ type analysis struct {
 	joint     string        // another DaemonSet that cannot be told apart
 	pardoned  string        // why another rollout explains it better
 	atAge     time.Duration // the age at which its Pods fail, 0 where that is not the pattern
+	inGap     int           // nodes that fell before the new Pod was there
 	nobodyOld bool          // no node is left on an older revision to compare with
 }
 
 // analyse classifies every node of the pool for one change.
 func (c *Diagnosis) analyse(d *daemonSet, ch change) *analysis {
 	a := &analysis{change: ch, by: map[class][]*exposure{}, byNode: map[string]*exposure{}, horizon: c.grace + time.Minute}
-	if ch.start.IsZero() || !d.podsKnown {
-		a.judged = notAsked
+	if ch.start.IsZero() || !d.podsKnown || d.rollout.State == report.Complete && c.s.AsOf.Sub(ch.start) > 24*time.Hour {
+		a.judged = notAsked // there is nothing to ask, or nobody would suspect it any more
 		return a
 	}
 	a.nodes = c.exposures(d, ch)

@@ -172,7 +172,9 @@ func (c *Diagnosis) readRollout(d *daemonSet) {
 	if r.Strategy == "" {
 		r.Strategy = "RollingUpdate"
 	}
-	r.MaxUnavailable, r.MaxSurge = "1", "0"
+	if r.Strategy == "RollingUpdate" {
+		r.MaxUnavailable, r.MaxSurge = "1", "0"
+	}
 	if ru := ds.Spec.UpdateStrategy.RollingUpdate; ru != nil {
 		if ru.MaxUnavailable != nil {
 			r.MaxUnavailable = report.Clean(ru.MaxUnavailable.String())
@@ -185,7 +187,9 @@ func (c *Diagnosis) readRollout(d *daemonSet) {
 	if !c.s.Read(cluster.Nodes) {
 		desired = int(st.DesiredNumberScheduled)
 	}
-	r.MaxUnavailableResolved, r.MaxSurgeResolved = cluster.Budget(ds, desired)
+	if r.Strategy == "RollingUpdate" {
+		r.MaxUnavailableResolved, r.MaxSurgeResolved = cluster.Budget(ds, desired)
+	}
 	r.MinReadySeconds = int(ds.Spec.MinReadySeconds)
 	r.Desired, r.Updated, r.Ready, r.Available = int(st.DesiredNumberScheduled), int(st.UpdatedNumberScheduled), int(st.NumberReady), int(st.NumberAvailable)
 	r.Misscheduled = int(st.NumberMisscheduled)
@@ -399,8 +403,8 @@ func (d *daemonSet) pace(c *Diagnosis, step time.Duration) {
 	k := len(ends)
 	recent := ends[max(0, k-21):]
 	per := recent[len(recent)-1].Sub(recent[0]) / time.Duration(len(recent)-1)
-	if overall := elapsed / time.Duration(k); per <= 0 || per > 2*overall {
-		per = overall
+	if overall := elapsed / time.Duration(k); per < overall/2 || per > 2*overall {
+		per = overall // many at once, or a pause: the pace from the start is the better guess
 	}
 	remaining := per * time.Duration(r.NotYetReached)
 	r.Remaining = report.Clean(short(remaining))

@@ -210,12 +210,16 @@ func (d *daemonSet) relevantDiff(code report.Code) []string {
 		report.RegistryUnreachable: {".image"}, report.ImagePullFailed: {".image"}, report.ContainerConfigMissing: {"env", "configMap", "secret", "volumes"},
 		report.CrashLoop: {".image", "args", "command", "env"}, report.InitContainerFailed: {"initContainers"}, report.VolumeMountFailed: {"volume"},
 	}[code]
-	var out []string
+	var out, all []string
 	for _, line := range templateDiff(prev.template, &d.ds.Spec.Template) {
+		all = append(all, string(line))
 		path, _, _ := strings.Cut(string(line), ": ")
 		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(path, w) }) {
 			out = append(out, string(line))
 		}
+	}
+	if len(out) == 0 {
+		return all
 	}
 	return out
 }

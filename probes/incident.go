@@ -40,7 +40,7 @@ func (c *Diagnosis) nodesAreTheIncident(d *daemonSet, held []*nodeState) bool {
 func (c *Diagnosis) fellTogether(list []*nodeState) bool {
 	var at []time.Time
 	for _, n := range list {
-		if e := n.current(); e != nil {
+		if e := n.current(); e != nil && !n.neverReady {
 			at = append(at, e.onset.Mid())
 		}
 	}
@@ -216,8 +216,12 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 		v.Summary += report.Textf("; they share %s", text)
 		v.Confidence = report.High
 	} else if _, text := enrichedTraits(list, c.fine()); text != "" {
-		v.For = append(v.For, report.Textf("they share %s, which not all of the others have", text))
+		with := c.having(text)
+		v.For = append(v.For, report.Textf("they share %s: %d of the %s with it fell, none without", text, len(list), count(with, "node")))
 		v.Summary += report.Textf("; they share %s", text)
+	}
+	if codes[report.NodeFlapping] > 0 && c.grace < leaseDuration {
+		v.For = append(v.For, report.Textf("node-monitor-grace-period is %s, shorter than a Lease's %s: one late renewal is enough", short(c.grace), short(leaseDuration)))
 	}
 	if c.fellTogether(list) {
 		v.For = append(v.For, "they fell within seconds of each other")
@@ -246,6 +250,25 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	}
 	c.markNodes(v.RootCause, on)
 	return v, true
+}
+
+// having counts the nodes with all of the traits that the text names.
+func (c *Diagnosis) having(text string) int {
+	n := 0
+	for _, st := range c.nodeList {
+		own := map[string]bool{}
+		for _, t := range traits(st.node) {
+			own[t.String()] = true
+		}
+		all := true
+		for _, word := range strings.Split(text, ", ") {
+			all = all && own[word]
+		}
+		if all {
+			n++
+		}
+	}
+	return n
 }
 
 // overRequest tells whether a Pod was evicted from the node for using more than it

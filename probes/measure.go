@@ -205,6 +205,10 @@ func capability(d *daemonSet, fell []*exposure) int {
 func (a *analysis) cascadeMode(d *daemonSet) string {
 	var bare, silent, alive, ready int
 	for _, e := range a.by[classAfter] {
+		if !e.created.IsZero() && e.episode.onset.To.Before(e.created) && (e.ready.IsZero() || e.episode.onset.To.Before(e.ready)) && !e.podless {
+			a.inGap++
+			continue
+		}
 		switch {
 		case e.podless && e.node.failing():
 			bare++

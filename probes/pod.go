@@ -255,7 +255,7 @@ func restarts(s corev1.ContainerStatus) string {
 	if s.RestartCount == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", restarted %d times", s.RestartCount)
+	return ", restarted " + times(int(s.RestartCount))
 }
 
 func memoryLimit(p *corev1.Pod, name string) string {
@@ -367,7 +367,7 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 		t := &podTrouble{since: cluster.EventOnset(e), evidence: []report.Evidence{eventEvidence(e)}}
 		switch e.Reason {
 		case "FailedCreatePodSandBox":
-			t.code, t.summary = report.SandboxFailed, report.Textf("its sandbox cannot be created: %s", firstWords(e.Message, 200))
+			t.code, t.summary = report.SandboxFailed, report.Textf("its sandbox cannot be created: %s", firstWords(strings.TrimPrefix(e.Message, "Failed to create pod sandbox: "), 200))
 			if agent := c.agentOn(p.Spec.NodeName); agent != "" {
 				t.summary += report.Textf("; the network agent there: %s", agent)
 			}
@@ -438,7 +438,7 @@ func (c *Diagnosis) probeTrouble(p *corev1.Pod) *podTrouble {
 	for _, e := range c.s.EventsOf("Pod", p.Namespace, p.Name) {
 		if e.Reason == "Unhealthy" && strings.HasPrefix(e.Message, "Readiness probe") {
 			t.evidence = append(t.evidence, eventEvidence(e))
-			t.summary = report.Textf("runs, and its readiness probe fails: %s", firstWords(strings.TrimPrefix(e.Message, "Readiness probe "), 160))
+			t.summary = report.Textf("runs, and its readiness probe fails: %s", firstWords(strings.TrimPrefix(strings.TrimPrefix(e.Message, "Readiness probe "), "failed: "), 160))
 		}
 	}
 	if len(t.evidence) == 1 && c.s.AsOf.Sub(p.CreationTimestamp.Time) < startAllowance(&p.Spec) {

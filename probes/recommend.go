@@ -146,7 +146,10 @@ func (c *Diagnosis) watchOut(d *daemonSet, target int64) {
 		}
 		d.recommend.WatchOut = append(d.recommend.WatchOut, report.Textf("revision %d lacks a toleration or label for %s%s: a Pod replaced there does not come back: %s", target, count(len(never), "node"), where, names(never, 4)))
 	}
-	if len(d.recommend.Unreachable) >= d.rollout.MaxUnavailableResolved && len(d.recommend.Unreachable) > 0 {
-		d.recommend.WatchOut = append(d.recommend.WatchOut, report.Textf("%s cannot be reached and use up the budget of %d: under RollingUpdate the rollback would stall", count(len(d.recommend.Unreachable), "node"), d.rollout.MaxUnavailableResolved))
+	if n := len(d.recommend.Unreachable); n > 0 && n >= d.rollout.MaxUnavailableResolved && d.rollout.MaxUnavailableResolved > 0 && d.rollout.MaxSurgeResolved == 0 {
+		d.recommend.WatchOut = append(d.recommend.WatchOut, report.Textf("%s out of reach, as many as maxUnavailable %d allows: under RollingUpdate the rollback would stall", isAre(n, "node"), d.rollout.MaxUnavailableResolved))
+	}
+	if d.analysis.inGap > 0 && d.verdict.Attribution == report.RolloutBreaksNodes {
+		d.recommend.WatchOut = append(d.recommend.WatchOut, "the nodes fell while no Pod was there: a rollback stops the agent once more, so try it on one node first")
 	}
 }

@@ -22,7 +22,11 @@ func (c *Diagnosis) rolloutFindings(d *daemonSet) {
 	}
 	switch r.State {
 	case report.Progressing:
-		d.add(report.RolloutProgressing, report.Info, d.change.start, report.Textf("moves: %s not reached yet%s", count(r.NotYetReached, "node"), remaining(r.Remaining)), counters)
+		text := report.Textf("moves: %s not reached yet%s", count(r.NotYetReached, "node"), remaining(r.Remaining))
+		if r.Brake != "" {
+			text = report.Textf("has come to its brake: %s; %s not reached yet", r.Brake, count(r.NotYetReached, "node"))
+		}
+		d.add(report.RolloutProgressing, report.Info, d.change.start, text, counters)
 	case report.Slow:
 		d.add(report.RolloutSlow, report.Info, d.change.start, report.Textf("moves, and needs %s more at the observed pace: %s not reached yet", orUnknown(r.Remaining), count(r.NotYetReached, "node")), counters)
 	case report.Stuck:
@@ -49,7 +53,7 @@ func (c *Diagnosis) rolloutFindings(d *daemonSet) {
 		for _, n := range held {
 			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n.name), Value: report.Textf("%s since %s", readiness(n), dated(lastShown(n)))})
 		}
-		d.add(report.BudgetHeldByNodes, report.Warning, time.Time{}, report.Textf("maxUnavailable %d is used up by %s that fail: %s", r.MaxUnavailableResolved, count(len(held), "node"), names(stateNames(held), 4)), ev...)
+		d.add(report.BudgetHeldByNodes, report.Warning, time.Time{}, report.Textf("maxUnavailable %d is used up by Pods on %s that %s: %s", r.MaxUnavailableResolved, count(len(held), "node"), failVerb(len(held)), names(stateNames(held), 4)), ev...)
 	}
 	c.manyRevisions(d)
 	c.podFindings(d)

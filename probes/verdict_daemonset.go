@@ -43,6 +43,9 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	default:
 		c.isHealthy(d)
 	}
+	if a := d.verdict.Attribution; a != report.RolloutBreaksNodes && a != report.RolloutBreaksPods && !(a == report.Undetermined && d.undetermined()) {
+		d.rollout.Spreading = false // it moves, and nothing bad with it
+	}
 	blamed := d.blamedRevision()
 	if d.verdict.Attribution == report.RolloutBreaksPods && d.rollout.Revision != nil {
 		blamed = *d.rollout.Revision
@@ -222,14 +225,14 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 		}
 	}
 	for i, line := range d.relevantDiff(root) {
-		if i == 4 {
+		if i == 4 || d.rollout.State == report.Complete {
 			break
 		}
 		v.For = append(v.For, report.Textf("changed with revision %s: %s", number(d.rollout.Revision), line))
 	}
 	c.avalanche(d, pods)
 	if held := c.held(d); len(held) > 0 {
-		v.Against = append(v.Against, report.Textf("%s of the budget are held by nodes that fail for another reason: %s", count(len(held), "unit"), names(stateNames(held), 4)))
+		v.Against = append(v.Against, report.Textf("%s of the budget held by nodes that fail for another reason: %s", isAre(len(held), "unit"), names(stateNames(held), 4)))
 		v.Contributing = appendCode(v.Contributing, report.BudgetHeldByNodes, d.findings)
 	}
 	d.markRoot(root, nil)
@@ -251,6 +254,7 @@ func (c *Diagnosis) avalanche(d *daemonSet, failing []*corev1.Pod) {
 	}
 	d.rollout.Mode = "D"
 	d.verdict.For = append(d.verdict.For, report.Textf("the pattern is %s", modeText("D")))
+	d.recommend.WatchOut = append(d.recommend.WatchOut, "a rollback under RollingUpdate replaces every unready Pod at once too: make sure that the image of the target can be pulled")
 	d.verdict.Summary += report.Textf("; an avalanche: %d Pods were replaced within seconds, far beyond maxUnavailable %d, because the old ones had turned unready", len(failing), d.rollout.MaxUnavailableResolved)
 }
 

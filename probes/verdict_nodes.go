@@ -30,10 +30,16 @@ func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	}
 	if a.stratum != "" {
 		v.For = append(v.For, report.Textf("it breaks nodes with %s only: all that fell have it, those that did not fall have not", a.stratum))
-		v.Summary += report.Textf("; only nodes with %s", a.stratum)
+		v.Summary = report.Text(strings.TrimSuffix(string(v.Summary), ".")) + report.Textf("; only nodes with %s", a.stratum)
 	}
 	if a.mode != "" {
 		v.For = append(v.For, report.Textf("the pattern is %s", modeText(a.mode)))
+	}
+	if a.inGap > 0 {
+		v.For = append(v.For, report.Textf("%s fell between the old Pod's end and the new one's start: stopping the agent is what hurts", count(a.inGap, "node")))
+	}
+	if n := a.count(classPrevalent); n > 0 {
+		v.For = append(v.For, report.Textf("%s down from before it began: not counted", wasWere(n, "node")))
 	}
 	if a.atAge > 0 {
 		v.For = append(v.For, report.Textf("they fell at the same age of their new Pod, %s: what it got at its start may have run out", short(a.atAge)))
@@ -66,6 +72,13 @@ func (c *Diagnosis) breaksNodes(d *daemonSet) {
 	c.markNodes(v.RootCause, on)
 }
 
+func themIt(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
 func revisionName(n int64) string {
 	if n == 0 {
 		return "the change"
@@ -76,8 +89,10 @@ func revisionName(n int64) string {
 // lagText writes the lags, False and Unknown apart.
 func (a *analysis) lagText() string {
 	lo, hi, n := map[corev1.ConditionStatus]float64{}, map[corev1.ConditionStatus]float64{}, map[corev1.ConditionStatus]int{}
+	vague := false
 	for _, e := range a.by[classAfter] {
 		k := e.episode.status
+		vague = vague || e.deleted.Width() > time.Minute
 		from := e.episode.onset.Mid().Sub(e.deleted.Mid()).Seconds()
 		from = max(from, 0)
 		if n[k] == 0 || from < lo[k] {
@@ -96,6 +111,8 @@ func (a *analysis) lagText() string {
 		l, h := math.Round(lo[k]), math.Round(hi[k])
 		t := fmt.Sprintf("%.0f to %.0f s later", l, h)
 		switch {
+		case vague:
+			t = fmt.Sprintf("within %s", short(seconds(h)))
 		case h > 600 && short(seconds(l)) == short(seconds(h)):
 			t = short(seconds(h)) + " later"
 		case h > 600:
@@ -330,7 +347,9 @@ func (c *Diagnosis) missing(d *daemonSet) []report.Text {
 func (c *Diagnosis) cannotTell(d *daemonSet) {
 	a, v := d.analysis, &d.verdict
 	v.Attribution, v.Confidence = report.Undetermined, report.Low
-	v.For = append(v.For, report.Textf("%s fell after %s reached them", count(a.count(classAfter), "node"), revisionName(a.change.revision)))
+	if n := a.count(classAfter); n > 0 {
+		v.For = append(v.For, report.Textf("%s fell after %s reached %s", count(n, "node"), revisionName(a.change.revision), themIt(n)))
+	}
 	v.Against, v.Missing = a.against(d), c.missing(d)
 	switch {
 	case a.hub != "":
@@ -338,7 +357,8 @@ func (c *Diagnosis) cannotTell(d *daemonSet) {
 		v.For = append(v.For, report.Clean(a.hub))
 		v.Missing = append(v.Missing, "whether the other nodes depend on that one")
 	default:
-		v.Summary = report.Textf("%s fell after %s reached them, and that is not enough to tell whether it was the reason", count(a.count(classAfter), "node"), revisionName(a.change.revision))
+		n := a.count(classAfter) + a.count(classUnclear)
+		v.Summary = report.Textf("%s fell since %s began, and what is known is not enough to tell whether it was the reason", count(n, "node"), revisionName(a.change.revision))
 		v.Missing = append(v.Missing, "more nodes with known times, or a node without the change to compare with")
 	}
 	if a.count(classAfter) > 0 {
@@ -385,7 +405,7 @@ func (c *Diagnosis) blockedByNodes(d *daemonSet) bool {
 	v.RootCause, _ = top(codes)
 	v.Contributing = appendCode(appendCode(nil, report.BudgetHeldByNodes, d.findings), report.RolloutStuck, d.findings)
 	v.Summary = report.Textf("the rollout waits for %s that %s: %s", count(len(held), "node"), failVerb(len(held)), names(stateNames(held), 4))
-	v.For = []report.Text{report.Textf("%d of maxUnavailable %d are used up by Pods on %s", len(held), d.rollout.MaxUnavailableResolved, names(stateNames(held), 4))}
+	v.For = []report.Text{report.Textf("maxUnavailable is %d, and Pods on %s use it up: %s", d.rollout.MaxUnavailableResolved, count(len(held), "node"), names(stateNames(held), 4))}
 	if n := d.analysis.count(classPrevalent) + d.analysis.count(classBefore) + d.analysis.count(classOld); n > 0 {
 		v.For = append(v.For, report.Textf("%s failed before the rollout reached them", count(n, "node")))
 	}

@@ -78,6 +78,22 @@ func count(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
+// wasWere writes "1 node was", "3 nodes were".
+func wasWere(n int, word string) string {
+	if n == 1 {
+		return count(n, word) + " was"
+	}
+	return count(n, word) + " were"
+}
+
+// times writes "once", "5 times".
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 func cleaned(list []string) []report.Text {
 	out := make([]report.Text, 0, len(list))
 	for _, s := range list {
