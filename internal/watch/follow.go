@@ -54,8 +54,9 @@ func (w *follows) feeds() []feeder {
 }
 
 // follow starts what is demanded and stops what was not for long. It tells whether
-// a snapshot built now might show more than the last one.
-func (w *follows) follow(d cluster.Demand, now time.Time) bool {
+// a snapshot built now might show more than the last one, and whether reads began
+// that the last one does not show as loading.
+func (w *follows) follow(d cluster.Demand, now time.Time) (more, began bool) {
 	w.suspect(d.Workloads, now)
 	for _, n := range d.Nodes {
 		w.ledgers[n] = now
@@ -64,19 +65,18 @@ func (w *follows) follow(d cluster.Demand, now time.Time) bool {
 	w.leases = d.Leases
 
 	pods, namespaces := w.scopes()
-	more := w.src.leases.missing(w.leases)
 	for sc := range pods {
 		if w.pods[sc] == nil {
 			f := newFeed(w.src, corev1.SchemeGroupVersion, cluster.Pods, sc, &corev1.Pod{}, w.src.trim.pod)
 			f.start(w.src.ctx)
-			w.pods[sc], more = f, true
+			w.pods[sc], began = f, true
 		}
 	}
 	for ns := range namespaces {
 		if w.events[ns] == nil {
 			f := newFeed(w.src, corev1.SchemeGroupVersion, cluster.Events, scope{namespace: ns}, &corev1.Event{}, w.src.trim.event)
 			f.start(w.src.ctx)
-			w.events[ns], more = f, true
+			w.events[ns], began = f, true
 		}
 	}
 	maps.DeleteFunc(w.pods, func(sc scope, f *feed[*corev1.Pod]) bool {
@@ -94,7 +94,7 @@ func (w *follows) follow(d cluster.Demand, now time.Time) bool {
 		}
 		return !namespaces[ns]
 	})
-	return more
+	return began || w.src.leases.missing(w.leases), began
 }
 
 // suspect brings the list of suspects up to date.

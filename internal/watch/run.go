@@ -50,10 +50,14 @@ func (s *Source) Run(ctx context.Context, publish func(*cluster.Snapshot)) error
 func (s *Source) step() *cluster.Snapshot {
 	now := s.cfg.Now()
 	snap := s.build(now)
-	s.past = snap.History
-	if s.follows.follow(snap.Demand(), now) {
+	more, began := s.follows.follow(snap.Demand(), now)
+	if more {
 		s.dirty.Store(true)
 	}
+	if began {
+		snap = s.build(now) // which says that it does not hold them yet
+	}
+	s.past = snap.History
 	s.leases.pollSoon(s.ctx, s.follows.leases, now)
 	return snap
 }
@@ -117,7 +121,7 @@ func (s *Source) converge(ctx context.Context, rv string) (*cluster.Snapshot, er
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if s.follows.follow(snap.Demand(), now) && !s.leases.failing() {
+		if more, _ := s.follows.follow(snap.Demand(), now); more && !s.leases.failing() {
 			continue
 		}
 		s.past = snap.History

@@ -67,6 +67,31 @@ func TestRunReadsPodsOfSuspectsOnly(t *testing.T) {
 	})
 }
 
+func TestNoSnapshotLooksCompleteBeforeWhatItDemandsWasRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := start(New(Config{Conn: w.conn}))
+		r.after(3 * time.Second)
+		r.end()
+		complete := 0
+		for i, snap := range r.snaps {
+			if len(snap.Loading()) > 0 {
+				continue
+			}
+			complete++
+			for _, uid := range snap.Demand().Workloads {
+				if !snap.PodsKnown(uid) {
+					t.Errorf("snapshot %d of %d loads nothing, and has not read the Pods of a suspect", i, len(r.snaps))
+				}
+			}
+		}
+		if complete == 0 {
+			t.Error("no snapshot was complete")
+		}
+	})
+}
+
 func TestRunPublishesAtMostTenTimesASecondAndAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
