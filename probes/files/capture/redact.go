@@ -17,15 +17,41 @@ import (
 // differs, an equal one is still equal, and nobody can try out guesses. What it
 // does to an object depends on that object alone, and different texts stay
 // different, so two Pod templates are equal after it exactly where they were before.
+// It is for one goroutine.
 type Redactor struct {
 	key     []byte
 	keepEnv bool
+	// What arguments and texts became: the Pods of a workload repeat them.
+	arguments, texts memo
+}
+
+// memo remembers what strings became, and forgets it all when it is full.
+type memo map[string]string
+
+const (
+	maxMemo   = 4096 // strings
+	maxRecall = 4096 // bytes of one
+)
+
+func (m memo) of(s string, f func(string) string) string {
+	out, known := m[s]
+	if known {
+		return out
+	}
+	out = f(s)
+	if len(s) <= maxRecall {
+		if len(m) >= maxMemo {
+			clear(m)
+		}
+		m[s] = out
+	}
+	return out
 }
 
 // NewRedactor draws the key. keepEnv keeps the values of environment variables and
 // HTTP headers, arguments that look secret and the attributes of volumes.
 func NewRedactor(keepEnv bool) (*Redactor, error) {
-	r := &Redactor{key: make([]byte, sha256.Size), keepEnv: keepEnv}
+	r := &Redactor{key: make([]byte, sha256.Size), keepEnv: keepEnv, arguments: memo{}, texts: memo{}}
 	if _, err := rand.Read(r.key); err != nil {
 		return nil, fmt.Errorf("cannot draw a key for redaction: %w", err)
 	}
@@ -209,7 +235,7 @@ func (r *Redactor) container(c map[string]any) {
 				}
 			}
 		case "command", "args":
-			c[k] = r.arguments(v)
+			c[k] = r.commandLine(v)
 		case "path": // of an HTTP probe, which may carry a token
 			if s, ok := v.(string); ok {
 				c[k] = r.argument(s)

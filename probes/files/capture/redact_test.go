@@ -155,7 +155,7 @@ func TestArgumentsThatLookSecretAreHidden(t *testing.T) {
 			}
 			want = append(want, a)
 		}
-		if got := mustJSON(r.arguments(in)); got != mustJSON(want) {
+		if got := mustJSON(r.commandLine(in)); got != mustJSON(want) {
 			t.Errorf("%q:\ngot  %s\nwant %s", args, got, mustJSON(want))
 		}
 	}

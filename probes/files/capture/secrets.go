@@ -47,9 +47,9 @@ var (
 	hex32  = regexp.MustCompile(`^[0-9a-f]{32,}$`)
 )
 
-// arguments redacts a command or its arguments: --flag=value, --flag value in two
+// commandLine redacts a command or its arguments: --flag=value, --flag value in two
 // items, and scripts.
-func (r *Redactor) arguments(v any) any {
+func (r *Redactor) commandLine(v any) any {
 	list := sequence(v)
 	expected := false // the item before names what is secret
 	for i, item := range list {
@@ -70,7 +70,9 @@ func (r *Redactor) arguments(v any) any {
 }
 
 // argument redacts one.
-func (r *Redactor) argument(s string) string {
+func (r *Redactor) argument(s string) string { return r.arguments.of(s, r.hideArgument) }
+
+func (r *Redactor) hideArgument(s string) string {
 	if m := wholeItem.FindStringSubmatch(s); m != nil && secretNamed(m[1], m[2]) && !plainValue.MatchString(m[2]) {
 		return m[1] + "=" + r.digest(m[2])
 	}
@@ -78,7 +80,7 @@ func (r *Redactor) argument(s string) string {
 	s = r.hideNamed(assignment, s)
 	s = r.hideNamed(spaced, s)
 	s = r.hide(curlUser, s)
-	s = r.text(s)
+	s = r.hideText(s)
 	return opaque.ReplaceAllStringFunc(s, func(m string) string {
 		if looksRandom(m) {
 			return r.digest(m)
@@ -89,7 +91,9 @@ func (r *Redactor) argument(s string) string {
 
 // text redacts what is known to be secret by itself, wherever it stands. In a
 // message a colon says nothing: "failed to fetch token: forbidden".
-func (r *Redactor) text(s string) string {
+func (r *Redactor) text(s string) string { return r.texts.of(s, r.hideText) }
+
+func (r *Redactor) hideText(s string) string {
 	s = r.hideNamed(equals, s)
 	s = r.hide(userinfo, s)
 	s = r.hide(scheme, s)
