@@ -32,7 +32,7 @@ pty: ## the program on its practice cluster, in a pseudo-terminal
 
 e2e: ## the program on a real control plane
 	cd e2e && $(GO) run ./cmd/binaries >/dev/null
-	cd e2e && $(GO) test -timeout 40m ./controlplane .
+	cd e2e && $(GO) test -timeout 40m -parallel 4 ./controlplane .
 
 bench: ## the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
