@@ -43,6 +43,20 @@ func (m *Model) works(c keymap.Command) (bool, string) {
 		if m.st == nil || m.st.Progress == nil {
 			return false, "no action was applied yet"
 		}
+	case keymap.Logs:
+		switch {
+		case !m.asks(podProbe):
+			return false, "this step asks for no logs"
+		case len(m.st.Pods) == 0:
+			return false, "no Pod is in question whose logs could be read"
+		}
+	case keymap.Paste:
+		switch {
+		case !m.asks(consoleProbe):
+			return false, "this step asks for no console; a node's page, which / finds, takes what its console printed"
+		case len(m.st.Consoles) == 0:
+			return false, "no node needs its console; a node's page, which / finds, takes what its console printed"
+		}
 	case keymap.Retry:
 		if m.st == nil || m.page() != keymap.OnConnect && m.st.Link.Live {
 			return false, "the connection is alive"
@@ -123,6 +137,10 @@ func (m *Model) do(c keymap.Command) tea.Cmd {
 		m.push(dialog.NewAsk(dialog.AskPath, "Write the incident notes to", "Empty: "+where+".", where, false))
 	case keymap.Progress:
 		m.push(m.progress())
+	case keymap.Logs:
+		m.logs()
+	case keymap.Paste:
+		m.pasteConsole()
 	case keymap.Retry:
 		m.say("trying again", false)
 		m.o.Send(incident.Retry{})
@@ -190,6 +208,7 @@ type (
 	toPods      struct{ w report.WorkloadKey }
 	toPodName   struct{}
 	toCopy      struct{ command string }
+	toPaste     struct{ node report.Text }
 	toQuit      struct{}
 	toNothing   struct{}
 )
@@ -214,6 +233,8 @@ func (m *Model) chosen(v any) tea.Cmd {
 		m.push(m.pods(v.w))
 	case toPodName:
 		m.push(dialog.NewAsk(dialog.AskPod, "Delete which Pod", "Its name. The preview and the confirmation come next.", "name of the Pod", true))
+	case toPaste:
+		m.push(dialog.NewPaste(v.node))
 	case toCopy:
 		return m.copyText(v.command)
 	case toQuit:

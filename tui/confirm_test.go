@@ -227,6 +227,6 @@ func TestProgressOpensAfterAConfirmation(t *testing.T) {
 	d.misses("What was confirmed")
 	d.send(StateMsg{tuitest.Rolling()})
 	d.misses("What was confirmed")
-	d.press("p")
+	d.press("P")
 	d.sees("What was confirmed")
 }

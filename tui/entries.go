@@ -35,6 +35,8 @@ func (m *Model) everything() []dialog.Entry {
 			es = append(es, e)
 		}
 	}
+	es = append(es, m.podsToRead()...)
+	es = append(es, m.consoles()...)
 	for _, b := range m.working() {
 		if b.Label == "" || b.Command == keymap.Find || b.Command == keymap.Help {
 			continue

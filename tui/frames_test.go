@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/exp/golden"
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ var scenes = []struct {
 	{"confirm-key", tuitest.Freeze, func(d *driver) { d.wait(dialog.Quiet) }},
 	{"confirm-typed", tuitest.RollBack, func(d *driver) { d.wait(dialog.Quiet); d.typed("calico") }},
 	{"confirm-blocked", tuitest.Blocked, func(d *driver) { d.wait(dialog.Quiet) }},
-	{"progress", tuitest.Rolling, func(d *driver) { d.press("p") }},
+	{"progress", tuitest.Rolling, func(d *driver) { d.press("P") }},
 	{"rolling", tuitest.Rolling, nil},
 	{"palette", func() *incident.State { return tuitest.Checklist(4) }, func(d *driver) { d.press("/"); d.typed("node") }},
 	{"actions", func() *incident.State { return tuitest.Checklist(9) }, func(d *driver) { d.press("a") }},
@@ -47,6 +48,17 @@ var scenes = []struct {
 	{"help", func() *incident.State { return tuitest.Checklist(4) }, func(d *driver) { d.press("?") }},
 	{"evidence", tuitest.Cascade, func(d *driver) { d.press("v") }},
 	{"note", tuitest.Cascade, func(d *driver) { d.press("n"); d.typed("paged the network team") }},
+	{"logs-asked", func() *incident.State { return tuitest.Asked(6) }, nil},
+	{"logs-choose", func() *incident.State { return tuitest.Asked(6) }, func(d *driver) { d.press("l") }},
+	{"logs-read", func() *incident.State { return tuitest.Heard(6) }, nil},
+	{"logs-evidence", func() *incident.State { return tuitest.Heard(6) }, func(d *driver) { d.press("v") }},
+	{"console-asked", func() *incident.State { return tuitest.Asked(7) }, nil},
+	{"console-paste", func() *incident.State { return tuitest.Asked(7) }, func(d *driver) {
+		d.press("p", "down", "enter")
+		d.send(tea.PasteMsg{Content: tuitest.Console})
+	}},
+	{"console-read", func() *incident.State { return tuitest.Heard(7) }, nil},
+	{"console-facts", func() *incident.State { return tuitest.Heard(7) }, func(d *driver) { d.press("/"); d.typed("node-010"); d.press("enter") }},
 	{"lost", tuitest.Lost, func(d *driver) { d.wait(12e9) }},
 	{"hostile", tuitest.Hostile, nil},
 	{"hostile-triage", func() *incident.State { s := tuitest.Hostile(); s.Guide = nil; return s }, nil},

@@ -261,6 +261,9 @@ func (m *Model) took(r dialog.Result) tea.Cmd {
 	case dialog.Entered:
 		m.pop()
 		m.entered(r)
+	case dialog.Pasted:
+		m.pop()
+		m.o.Send(incident.PasteConsole{Node: string(r.Node), Text: r.Text})
 	}
 	return nil
 }

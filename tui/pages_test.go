@@ -78,7 +78,7 @@ func TestKeysThatSendNothing(t *testing.T) {
 		{"retry while it lives", tuitest.Cascade(), []string{"r"}, "the connection is alive"},
 		{"nothing to copy", tuitest.Checklist(9), []string{"y"}, "no command"},
 		{"the last step", tuitest.Checklist(11), []string{"enter"}, "last step"},
-		{"no progress", tuitest.Cascade(), []string{"p"}, "no action was applied"},
+		{"no progress", tuitest.Cascade(), []string{"P"}, "no action was applied"},
 		{"what cannot be frozen", frozen(), []string{"F"}, "frozen already"},
 		{"keys before the picture", tuitest.Loading(), []string{"enter", "F", "a", "n"}, "Reading prod-eu-1"},
 	} {
@@ -346,6 +346,15 @@ func TestWhatWasSaidStaysForAMoment(t *testing.T) {
 	d.wait(2 * time.Second)
 	d.press("down")
 	d.misses("notes written")
+}
+
+func TestALongRefusalIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	d := open(t, 80, 24, tuitest.Cascade())
+	st := tuitest.Cascade()
+	st.Said = &incident.Said{At: d.now, Bad: true, Text: "RollBack calico-node: the DaemonSet controller has seen generation 5 of kube-system/calico-node but not yet 6, so what it would replace cannot be predicted: wait for it"}
+	d.send(StateMsg{st})
+	d.sees("✗ RollBack calico-node", "wait for it")
 }
 
 func TestTheNamedWorkloadOpensOnceItCan(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 	"github.com/rollcall-k8s/rollcall/tui/dialog"
 	"github.com/rollcall-k8s/rollcall/tui/draw"
+	"github.com/rollcall-k8s/rollcall/tui/keymap"
 	"github.com/rollcall-k8s/rollcall/tui/style"
 	"github.com/rollcall-k8s/rollcall/tui/wording"
 )
@@ -85,10 +86,12 @@ func (m *Model) evidence() dialog.Dialog {
 	return &dialog.Reader{Title: "Evidence", Most: 120, Lines: func(w int, s *style.Styles) []string {
 		now := m.st.Report.AsOf.Time
 		var lines []string
-		if step := m.checklist.Step(); step != nil && len(step.Result.Findings) > 0 {
-			lines = append(lines, draw.Hang("", string(step.Title), w, s.Strong.Render)...)
-			lines = append(lines, "")
-			return append(lines, findings(step.Result.Findings, now, w, s)...)
+		if m.asks(podProbe) || m.asks(consoleProbe) {
+			lines = append(lines, heard(m.st.Evidence, w, s)...)
+		}
+		if step := m.checklist.Step(); step != nil && (len(step.Result.Findings) > 0 || len(lines) > 0) {
+			head := draw.Hang("", string(step.Title), w, s.Strong.Render)
+			return append(append(append(head, ""), lines...), findings(step.Result.Findings, now, w, s)...)
 		}
 		x := m.workload()
 		if x == nil {
@@ -151,7 +154,7 @@ func findings(fs []report.Finding, now time.Time, w int, s *style.Styles) []stri
 // facts shows what is known of a node: its part in the verdicts, its findings, and
 // what happened on its lane, with the cursor of the timeline where it comes from there.
 func (m *Model) facts(node report.Text, lane *report.Lane, common []report.Mark, at time.Time) dialog.Dialog {
-	return &dialog.Reader{Title: "Node " + string(node), Most: 120, Lines: func(w int, s *style.Styles) []string {
+	return &dialog.Reader{Title: "Node " + string(node), Most: 120, On: map[keymap.Command]any{keymap.Paste: toPaste{node}}, Lines: func(w int, s *style.Styles) []string {
 		r := m.st.Report
 		var lines []string
 		var fs []report.Finding
@@ -188,7 +191,7 @@ func (m *Model) facts(node report.Text, lane *report.Lane, common []report.Mark,
 				}
 			}
 		}
-		for _, g := range [][]string{history(marks, lane != nil, at, r.AsOf.Time, w, s), findings(fs, r.AsOf.Time, w, s)} {
+		for _, g := range [][]string{history(marks, lane != nil, at, r.AsOf.Time, w, s), heard(m.heardAbout(node), w, s), findings(fs, r.AsOf.Time, w, s)} {
 			if len(g) > 0 && len(lines) > 0 {
 				lines = append(lines, "")
 			}

@@ -55,8 +55,9 @@ func (m *Model) full() []string {
 	dialog := m.top()
 	var low []string
 	if dialog == nil {
-		if st := m.status(w); st != "" || h >= roomyHeight {
-			low = append(low, st)
+		low = m.status(w)
+		if len(low) == 0 && h >= roomyHeight {
+			low = []string{""}
 		}
 		low = append(low, m.hints(w))
 	}
@@ -123,18 +124,31 @@ func (m *Model) banner(w int) []string {
 	return []string{draw.Spread(" "+m.s.Bad.Render(draw.Fit(text, w-12)), keys, w)}
 }
 
+// noticeLines is how many lines an answer may take: why something was refused
+// stands at its end.
+const noticeLines = 3
+
 // status is the last answer to the operator, or what is under way.
-func (m *Model) status(w int) string {
+func (m *Model) status(w int) []string {
 	s := m.s
 	if m.notice.text != "" && !(m.notice.bad && m.page() == keymap.OnConnect) {
 		mark, look := "▪ ", s.Text
 		if m.notice.bad {
 			mark, look = "✗ ", s.Bad
 		}
-		return " " + look.Render(draw.Fit(mark+m.notice.text, w-1))
+		lines := draw.Wrap(m.notice.text, w-4)
+		if len(lines) > noticeLines {
+			lines = lines[:noticeLines]
+			lines[noticeLines-1] = draw.Fit(lines[noticeLines-1]+" …", w-4)
+		}
+		for i, l := range lines {
+			lines[i] = " " + look.Render(mark+l)
+			mark = "  "
+		}
+		return lines
 	}
 	if m.st == nil {
-		return ""
+		return nil
 	}
 	var parts []string
 	p := m.st.Progress
@@ -152,9 +166,9 @@ func (m *Model) status(w int) string {
 		parts = append(parts, s.Dim.Render(wording.Count(m.st.Notes, "note")))
 	}
 	if len(parts) == 0 {
-		return ""
+		return nil
 	}
-	return draw.Fit(" "+strings.Join(parts, s.Dim.Render(" · ")), w)
+	return []string{draw.Fit(" "+strings.Join(parts, s.Dim.Render(" · ")), w)}
 }
 
 // hints are the keys that work here, the most needed first; help is always there.

@@ -40,6 +40,7 @@ type world struct {
 	fresh   map[cluster.Resource]cluster.Freshness
 	verdict report.Verdict
 	calm    bool // nothing spreads
+	waiting []report.Text
 }
 
 func newWorld() *world {
@@ -112,7 +113,7 @@ func (w *world) snapshot() *cluster.Snapshot {
 // diagnose says what the test wants said; what the probes say is tested with them.
 func (w *world) diagnose(s *cluster.Snapshot, _ probes.Options) *probes.Diagnosis {
 	one := int64(1)
-	r := &report.Report{AsOf: report.Time{Time: s.AsOf}, Verdict: w.verdict, Workloads: []report.Workload{{
+	r := &report.Report{AsOf: report.Time{Time: s.AsOf}, Verdict: w.verdict, Waiting: w.waiting, Workloads: []report.Workload{{
 		Kind: agent.Kind, Namespace: agent.Namespace, Name: agent.Name, Verdict: w.verdict,
 		Rollout:        report.Rollout{Spreading: !w.calm, KnownGoodRevision: &one},
 		Recommendation: report.Recommendation{Action: report.ActionRollBack, ToRevision: &one},

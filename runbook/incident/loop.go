@@ -40,6 +40,11 @@ type Config struct {
 	Program string // version of this program, for the journal
 }
 
+// patience is how long a verdict on a picture that is still being read is kept out
+// of the journal: the first ones come of halves, and the notes would tell of a
+// cluster that was healthy. A kind that never loads must not hide it for good.
+const patience = 30 * time.Second
+
 // Loop is the state of one incident. Observe and Handle are its synchronous core:
 // they are not safe for concurrent use, and do slow work before they return. Run
 // calls them off the screen's goroutine and does the slow work beside them.
@@ -50,9 +55,10 @@ type Loop struct {
 	pods     func(*probes.Diagnosis, report.WorkloadKey) []probes.AskedPod
 	consoles func(*probes.Diagnosis) []string
 
-	seq  int
-	snap *cluster.Snapshot
-	diag *probes.Diagnosis
+	seq   int
+	snap  *cluster.Snapshot
+	diag  *probes.Diagnosis
+	began time.Time // cluster time of the first snapshot
 
 	guides map[guideKey]*runbook.Guide
 	open   *runbook.Guide
@@ -110,8 +116,13 @@ func (l *Loop) Observe(s *cluster.Snapshot) *State {
 	l.diag = l.diagnose(s, l.cfg.Options)
 	l.diag.Report.GeneratedAt = report.Time{Time: l.cfg.Clock.Now().UTC()}
 	l.noteLink()
-	l.noteVerdict()
-	l.noteWorst()
+	if l.began.IsZero() {
+		l.began = s.AsOf
+	}
+	if len(l.diag.Report.Waiting) == 0 || s.AsOf.Sub(l.began) > patience {
+		l.noteVerdict()
+		l.noteWorst()
+	}
 	l.startOver()
 	l.look()
 	l.prove()

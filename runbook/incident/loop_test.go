@@ -301,6 +301,35 @@ func TestVerdictChangesAreKeptOnce(t *testing.T) {
 	}
 }
 
+// The first pictures come of halves: a node may look as if no rollout had reached it
+// because Pods are still being read.
+func TestAVerdictOnHalfAPictureIsNotKept(t *testing.T) {
+	t.Parallel()
+	x := newTester(t)
+	right := x.w.verdict
+	x.w.verdict, x.w.waiting = report.Verdict{Attribution: report.NodesFailIndependently}, []report.Text{"pods"}
+	x.after(0)
+	x.w.verdict, x.w.waiting = right, nil
+	x.after(time.Second)
+	if text := x.journal.text(); strings.Contains(text, "NodesFailIndependently") || !strings.Contains(text, "RolloutBreaksNodes") {
+		t.Errorf("journal:\n%s", text)
+	}
+	if w := x.loop.Worst(); w == nil || w.Verdict.Attribution != report.RolloutBreaksNodes {
+		t.Errorf("the incident's height: %+v", w)
+	}
+}
+
+func TestAKindThatNeverLoadsDoesNotHideTheVerdict(t *testing.T) {
+	t.Parallel()
+	x := newTester(t)
+	x.w.waiting = []report.Text{"leases"}
+	x.after(0)
+	x.after(patience + time.Second)
+	if !x.journal.has(session.VerdictChanged) {
+		t.Errorf("journal %v", x.journal.kinds())
+	}
+}
+
 func TestLossOfTheConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	x := newTester(t)

@@ -6,6 +6,7 @@ package dialog
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rollcall-k8s/rollcall/probes/report"
 	"github.com/rollcall-k8s/rollcall/tui/component/pager"
 	"github.com/rollcall-k8s/rollcall/tui/draw"
 	"github.com/rollcall-k8s/rollcall/tui/keymap"
@@ -42,6 +43,11 @@ type (
 		Question Question
 		Text     string
 	}
+	// Pasted is what a node's console printed.
+	Pasted struct {
+		Node report.Text
+		Text string
+	}
 	// Confirmed is a confirmation of the action dialog of that ID.
 	Confirmed struct {
 		ID    int
@@ -54,6 +60,7 @@ type (
 func (Closed) result()    {}
 func (Chosen) result()    {}
 func (Entered) result()   {}
+func (Pasted) result()    {}
 func (Confirmed) result() {}
 func (Cancelled) result() {}
 

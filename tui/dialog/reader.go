@@ -17,6 +17,8 @@ type Reader struct {
 	Title string
 	Most  int // widest box, 0 for 100
 	Lines func(w int, s *style.Styles) []string
+	// On are commands that do something here, with the value that they choose.
+	On    map[keymap.Command]any
 	pager pager.Pager
 }
 
@@ -27,6 +29,9 @@ func (r *Reader) Scope() keymap.Scope { return keymap.InReader }
 func (r *Reader) Key(_ tea.KeyPressMsg, c keymap.Command) Result {
 	if c == keymap.Cancel {
 		return Closed{}
+	}
+	if v, ok := r.On[c]; ok {
+		return Chosen{v}
 	}
 	scroll(&r.pager, c)
 	return nil
@@ -55,6 +60,11 @@ func (r *Reader) View(w, h int, s *style.Styles) []string {
 	foot := "esc closes"
 	if len(lines) > h-2 {
 		foot = "↑↓ scroll  esc closes"
+	}
+	for _, b := range keymap.In(keymap.InReader) {
+		if _, ok := r.On[b.Command]; ok {
+			foot = b.Shown() + " " + b.Label + "  " + foot
+		}
 	}
 	return box(draw.Fit(r.Title, w-6), foot, &r.pager, lines, nil, w, h, s)
 }

@@ -42,6 +42,8 @@ const (
 	Note     Command = "note"
 	Export   Command = "export"
 	Progress Command = "progress"
+	Logs     Command = "logs"
+	Paste    Command = "paste"
 	Retry    Command = "retry"
 	Help     Command = "help"
 	Quit     Command = "quit"
@@ -67,6 +69,7 @@ const (
 	InMenu
 	Typing
 	InTyped // a confirmation that is typed
+	Pasting // many lines of text, line ends among them
 
 	pages  = OnTriage | OnChecklist | OnTimeline
 	scroll = pages | InReader | InMenu | InConfirm
@@ -99,6 +102,8 @@ var Table = []Binding{
 	{Command: Skip, Keys: []string{"s"}, Label: "skip", Help: "pass this step and say why", Scopes: OnChecklist, Rank: 8},
 	{Command: Freeze, Keys: []string{"F"}, Label: "freeze", Help: "stop the rollout where it stands (asks first)", Scopes: pages, Rank: 2},
 	{Command: Act, Keys: []string{"a"}, Label: "act", Help: "choose an action: roll back, delete one Pod, freeze (asks first)", Scopes: OnTriage | OnChecklist, Rank: 4},
+	{Command: Logs, Keys: []string{"l"}, Label: "logs", Help: "read the logs of the Pod in question: all its containers, current and previous", Scopes: OnChecklist, Rank: 4},
+	{Command: Paste, Keys: []string{"p"}, Label: "paste", Help: "paste what the node's console printed: it is read for known signs", Scopes: OnChecklist | InReader, Rank: 4},
 	{Command: Copy, Keys: []string{"y"}, Label: "copy", Help: "copy a command of this step", Scopes: OnChecklist, Rank: 5},
 	{Command: Timeline, Keys: []string{"t"}, Label: "timeline", Help: "show what happened, one lane a node", Scopes: OnTriage | OnChecklist, Rank: 6},
 	{Command: Evidence, Keys: []string{"v"}, Label: "evidence", Help: "show what speaks for and against, and where it was read", Scopes: OnTriage | OnChecklist, Rank: 10},
@@ -114,7 +119,7 @@ var Table = []Binding{
 	{Command: Find, Keys: []string{"/", "ctrl+p", ":"}, Show: "/", Label: "find", Help: "find anything: workloads, nodes, steps, actions, commands", Scopes: pages, Rank: 7},
 	{Command: Note, Keys: []string{"n"}, Label: "note", Help: "take a note with the time", Scopes: pages, Rank: 12},
 	{Command: Export, Keys: []string{"x"}, Label: "export", Help: "write the incident notes to a file", Scopes: pages, Rank: 13},
-	{Command: Progress, Keys: []string{"p"}, Label: "progress", Help: "show the last action: predicted beside actual, and the proof", Scopes: pages, Rank: 14},
+	{Command: Progress, Keys: []string{"P"}, Label: "progress", Help: "show the last action: predicted beside actual, and the proof", Scopes: pages, Rank: 14},
 	{Command: Retry, Keys: []string{"r", "enter"}, Show: "r", Label: "retry", Help: "connect again now", Scopes: OnConnect, Rank: 1},
 	{Command: Retry, Keys: []string{"r"}, Label: "retry", Help: "connect again now", Scopes: pages, Rank: 15},
 	{Command: Help, Keys: []string{"?", "f1"}, Show: "?", Label: "keys", Help: "show every key that works here", Scopes: pages | OnConnect, Rank: 99},
@@ -123,15 +128,16 @@ var Table = []Binding{
 	{Command: Confirm, Keys: []string{"y"}, Label: "do it", Help: "confirm; any other key cancels", Scopes: InConfirm, Rank: 1},
 	{Command: Accept, Keys: []string{"enter"}, Label: "confirm", Help: "confirm what was typed", Scopes: InTyped, Rank: 1},
 	{Command: Accept, Keys: []string{"enter"}, Label: "choose", Help: "take the selected line", Scopes: Typing | InMenu, Rank: 1},
-	{Command: Cancel, Keys: []string{"esc", "ctrl+c"}, Show: "esc", Label: "cancel", Help: "close this; nothing happens", Scopes: InConfirm | InTyped | Typing | InMenu, Rank: 2},
+	{Command: Accept, Keys: []string{"ctrl+d"}, Label: "read it", Help: "have what was pasted read", Scopes: Pasting, Rank: 1},
+	{Command: Cancel, Keys: []string{"esc", "ctrl+c"}, Show: "esc", Label: "cancel", Help: "close this; nothing happens", Scopes: InConfirm | InTyped | Typing | InMenu | Pasting, Rank: 2},
 	{Command: Cancel, Keys: []string{"esc", "enter", "q", "?", "ctrl+c"}, Show: "esc", Label: "close", Help: "close this", Scopes: InReader, Rank: 1},
 
 	{Command: Up, Keys: []string{"up", "k"}, Show: "↑", Help: "up", Scopes: scroll},
 	{Command: Down, Keys: []string{"down", "j"}, Show: "↓", Help: "down", Scopes: scroll},
-	{Command: Up, Keys: []string{"up", "ctrl+k"}, Show: "↑", Help: "up", Scopes: Typing | InTyped},
-	{Command: Down, Keys: []string{"down", "ctrl+j"}, Show: "↓", Help: "down", Scopes: Typing | InTyped},
-	{Command: PageUp, Keys: []string{"pgup"}, Show: "PgUp", Help: "one page up", Scopes: scroll | Typing | InTyped},
-	{Command: PageDown, Keys: []string{"pgdown"}, Show: "PgDn", Help: "one page down", Scopes: scroll | Typing | InTyped},
+	{Command: Up, Keys: []string{"up", "ctrl+k"}, Show: "↑", Help: "up", Scopes: Typing | InTyped | Pasting},
+	{Command: Down, Keys: []string{"down", "ctrl+j"}, Show: "↓", Help: "down", Scopes: Typing | InTyped | Pasting},
+	{Command: PageUp, Keys: []string{"pgup"}, Show: "PgUp", Help: "one page up", Scopes: scroll | Typing | InTyped | Pasting},
+	{Command: PageDown, Keys: []string{"pgdown"}, Show: "PgDn", Help: "one page down", Scopes: scroll | Typing | InTyped | Pasting},
 	{Command: Top, Keys: []string{"home", "g"}, Show: "Home", Help: "to the top", Scopes: scroll},
 	{Command: Bottom, Keys: []string{"end", "G"}, Show: "End", Help: "to the end", Scopes: scroll},
 

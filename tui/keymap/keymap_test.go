@@ -4,7 +4,7 @@ import "testing"
 
 var scopes = map[string]Scope{
 	"triage": OnTriage, "checklist": OnChecklist, "timeline": OnTimeline, "connect": OnConnect,
-	"confirm": InConfirm, "reader": InReader, "menu": InMenu, "typing": Typing, "typed": InTyped,
+	"confirm": InConfirm, "reader": InReader, "menu": InMenu, "typing": Typing, "typed": InTyped, "pasting": Pasting,
 }
 
 func TestAKeyMeansOneThingInAScope(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAKeyMeansOneThingInAScope(t *testing.T) {
 
 func TestWhereTextIsTypedPrintableKeysAreText(t *testing.T) {
 	t.Parallel()
-	for _, s := range []Scope{Typing, InTyped} {
+	for _, s := range []Scope{Typing, InTyped, Pasting} {
 		for _, b := range In(s) {
 			for _, k := range b.Keys {
 				if len([]rune(k)) == 1 {
