@@ -74,6 +74,7 @@ func (c *Diagnosis) buildReport() {
 		r.Waiting = append(r.Waiting, report.Clean(string(k)))
 	}
 	tidyVerdict(&r.Verdict)
+	r.Recommendation = c.incidentRecommendation(&r.Verdict, all)
 	if r.Workloads == nil {
 		r.Workloads = []report.Workload{}
 	}
@@ -174,6 +175,24 @@ func tidy(w *report.Workload) {
 	if r.Unreachable == nil {
 		r.Unreachable = []report.Text{}
 	}
+}
+
+// incidentRecommendation is that of the workload that the verdict names or, where it
+// names none, what to do about the nodes.
+func (c *Diagnosis) incidentRecommendation(v *report.Verdict, all []report.Workload) report.Recommendation {
+	w := report.Workload{Recommendation: report.Recommendation{Action: report.ActionNone}}
+	for i := range all {
+		if string(v.Workload) == all[i].Key().String() {
+			w.Recommendation = all[i].Recommendation
+		}
+	}
+	if v.Workload == "" && v.Attribution == report.NodesFailIndependently {
+		r := &w.Recommendation
+		r.Action, r.Why = report.ActionFixNode, "the nodes are to blame: repair or replace them; a rollback would not help them"
+		c.splitReach(r, c.independent())
+	}
+	tidy(&w)
+	return w.Recommendation
 }
 
 func tidyVerdict(v *report.Verdict) {

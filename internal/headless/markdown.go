@@ -47,8 +47,8 @@ func writeMarkdown(b *bytes.Buffer, r *report.Report) {
 	bullets(b, "Why", reasons.For)
 	bullets(b, "Against", reasons.Against)
 	bullets(b, "Missing", reasons.Missing)
+	markdownDo(b, r.Recommendation)
 	if main != nil {
-		markdownDo(b, main.Recommendation)
 		if facts := rolloutFacts(&main.Rollout, stamp); len(facts) > 0 {
 			texts := make([]report.Text, len(facts))
 			for i, f := range facts {

@@ -50,7 +50,7 @@ func TestTextFitsItsWidthWhateverTheNames(t *testing.T) {
 	long := sample()
 	long.Workloads[0].Name = report.Text(strings.Repeat("long-name-", 25))
 	long.Workloads[0].Findings[0].Evidence[0].Value = report.Text(strings.Repeat("x", 300))
-	long.Workloads[0].Recommendation.Reachable = nodes(strings.Repeat("node.", 40)+"internal", "b")
+	long.Recommendation.Reachable = nodes(strings.Repeat("node.", 40)+"internal", "b")
 	long.Verdict.Summary = "日本語の要約はそれぞれ二桁の幅を取るので、折り返しは文字数ではなく幅で数えなければならない。日本語の要約はそれぞれ二桁の幅を取る"
 	for _, width := range []int{0, 60, 80, 120} {
 		for i, line := range strings.Split(rendered(t, long, Options{Format: Text, Width: width}), "\n") {

@@ -33,7 +33,7 @@ func sample() *report.Report {
 			Evidence: []report.Evidence{{Source: "Pod.status.initContainerStatuses[install-cni]", Value: "terminated exitCode=1", At: moment("10:25:10")}},
 		}
 	}
-	return &report.Report{
+	r := &report.Report{
 		GeneratedAt: *moment("10:26:00"), AsOf: *moment("10:25:58"),
 		Source: report.Source{Type: "cluster", Context: "prod-eu-1", Server: "https://10.0.0.1:6443", Version: "v1.37.2"},
 		Nodes:  report.NodeCounts{Total: 12, Ready: 9, NotReady: 3, Cordoned: 1},
@@ -84,6 +84,8 @@ func sample() *report.Report {
 			Summary: "Ready=False: network plugin not ready", Evidence: []report.Evidence{{Source: "Node.status.conditions[Ready]", Value: "False KubeletNotReady", At: moment("10:20:14")}}}},
 		NotRead: []report.NotRead{{Resource: "services", Reason: "Forbidden"}, {Resource: "events", Namespace: "shop", Reason: "Forbidden"}, {Resource: "leases", Reason: "Failed"}},
 	}
+	r.Recommendation = r.Workloads[0].Recommendation
+	return r
 }
 
 // quiet is a cluster of which there is nothing to say.

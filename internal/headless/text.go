@@ -33,7 +33,7 @@ func writeText(b *bytes.Buffer, r *report.Report, o Options) {
 	w.width = max(w.width, 40)
 	main := mainWorkload(r)
 	w.verdict(r, main)
-	w.do(main)
+	w.do(r.Recommendation)
 	w.nodes(r)
 	if main != nil {
 		w.rollout(main)
@@ -96,11 +96,7 @@ func (w *writer) verdict(r *report.Report, main *report.Workload) {
 }
 
 // do says what to do now.
-func (w *writer) do(main *report.Workload) {
-	if main == nil {
-		return
-	}
-	c := main.Recommendation
+func (w *writer) do(c report.Recommendation) {
 	if c.Action == "" || c.Action == report.ActionNone && c.Why == "" {
 		return
 	}

@@ -142,10 +142,10 @@ func classes(m *report.Measures) []class {
 	var out []class
 	for _, c := range []class{
 		{"fell after their Pod was replaced", m.After},
-		{"new revision and healthy", m.Healthy},
+		{"new revision, node fine", m.Healthy},
 		{"new revision, too fresh to tell", m.Pending},
 		{"fell, still on the old revision", m.Old},
-		{"old revision and healthy", m.Clean},
+		{"old revision, node fine", m.Clean},
 		{"fell first, replaced afterwards", m.Before},
 		{"fell long after their Pod was replaced", m.Late},
 		{"replaced because their Pod was already unavailable", m.Suffering},
@@ -182,8 +182,8 @@ func ratios(m *report.Measures) string {
 // measures writes the comparison that the verdict rests on.
 func (w *writer) measures(m *report.Workload) {
 	c := m.Measures
-	if c == nil || len(classes(c)) == 0 {
-		return
+	if c == nil || len(c.After)+len(c.Before)+len(c.Late)+len(c.Old)+len(c.Unclear)+len(c.Suffering) == 0 {
+		return // no node fell: there is nothing to compare
 	}
 	w.line(w.head("COMPARE") + fmt.Sprintf("%-24s%8s%9s", "", "fell", "did not"))
 	w.line(strings.Repeat(" ", margin) + fmt.Sprintf("%-24s%8d%9d", "on the new revision", len(c.After), len(c.Healthy)))

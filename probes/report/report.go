@@ -57,7 +57,10 @@ type Report struct {
 	Workloads       []Workload `json:"workloads"` // the worst first
 	Verdict         Verdict    `json:"verdict"`   // the incident's
 	ClusterFindings []Finding  `json:"clusterFindings"`
-	NotRead         []NotRead  `json:"notRead"`
+	// Recommendation is what the incident's verdict asks for: that of its workload
+	// or, where nodes fail by themselves, what to do about the nodes.
+	Recommendation Recommendation `json:"recommendation"`
+	NotRead        []NotRead      `json:"notRead"`
 
 	// Waiting names the kinds that are still being read. No number that rests
 	// on them is final while it is not empty.
