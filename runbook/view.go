@@ -19,6 +19,7 @@ type View struct {
 // StepView is one step with its texts filled in and what its probe last showed.
 type StepView struct {
 	ID       string
+	Probe    string
 	Number   int // from 1
 	Title    report.Text
 	Why      report.Text
@@ -71,7 +72,7 @@ func (g *Guide) View() View {
 func (g *Guide) stepView(i int) StepView {
 	s, p := &g.book.Steps[i], &g.steps[i]
 	v := StepView{
-		ID: s.ID, Number: i + 1, Title: report.Clean(s.Title), Why: report.Clean(s.Why), Read: report.Clean(s.Read), Trap: report.Clean(s.Trap),
+		ID: s.ID, Probe: s.Probe, Number: i + 1, Title: report.Clean(s.Title), Why: report.Clean(s.Why), Read: report.Clean(s.Read), Trap: report.Clean(s.Trap),
 		Actions: slices.Clone(s.Actions), Visited: p.visited, Skipped: p.skipped, State: g.answer(i), Changed: g.changed(i),
 	}
 	v.Commands, v.Says = g.commands(s.Commands)
