@@ -36,14 +36,13 @@ func (m *Model) everything() []dialog.Entry {
 		}
 	}
 	es = append(es, m.podsToRead()...)
-	es = append(es, m.consoles()...)
 	for _, b := range m.working() {
 		if b.Label == "" || b.Command == keymap.Find || b.Command == keymap.Help {
 			continue
 		}
 		es = append(es, dialog.Entry{Kind: "key " + b.Shown(), Label: b.Label, Mark: " ", Detail: b.Help, Value: b.Command})
 	}
-	return append(es, m.nodes()...)
+	return append(append(es, m.nodes()...), m.consoles()...)
 }
 
 // nodes lists every node that the report names, those with trouble first.

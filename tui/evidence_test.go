@@ -41,7 +41,7 @@ func TestLogsAndConsolesAreInThePaletteOfEveryStep(t *testing.T) {
 	}
 	d.press("/")
 	d.typed("node-011")
-	d.press("enter")
+	d.press("down", "enter") // the first is the node's page
 	d.sees("Console of node-011")
 }
 
