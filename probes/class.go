@@ -67,6 +67,7 @@ func (c *Diagnosis) analyse(d *daemonSet, ch change) *analysis {
 		e.class = c.classify(a, e)
 	}
 	a.concentrate(c.s.AsOf)
+	a.ripen(c.s.AsOf)
 	for _, e := range a.nodes {
 		a.by[e.class] = append(a.by[e.class], e)
 	}
@@ -235,6 +236,32 @@ func (a *analysis) concentrate(now time.Time) {
 	// What has not reached that age cannot have failed of it yet.
 	a.atAge = ages[len(ages)/2]
 	a.horizon = ages[len(ages)-1] + time.Minute
+	for _, e := range a.nodes {
+		if e.class == classHealthy && now.Sub(latest(e.created, e.deleted.To)) < a.horizon {
+			e.class = classPending
+		}
+	}
+}
+
+// ripen sets the time after which a node that did not fall counts as healthy by how
+// long the others took until it showed: a node silent for a grace period longer is
+// still to come.
+func (a *analysis) ripen(now time.Time) {
+	var took []time.Duration
+	for _, e := range a.nodes {
+		if e.class == classAfter {
+			took = append(took, e.episode.shown.Sub(latest(e.created, e.deleted.From)))
+		}
+	}
+	if len(took) < 2 {
+		return
+	}
+	slices.Sort(took)
+	late := took[(len(took)*95+99)/100-1] + 15*time.Second
+	if late <= a.horizon || late > time.Hour {
+		return
+	}
+	a.horizon = late
 	for _, e := range a.nodes {
 		if e.class == classHealthy && now.Sub(latest(e.created, e.deleted.To)) < a.horizon {
 			e.class = classPending

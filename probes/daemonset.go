@@ -464,7 +464,10 @@ func (d *daemonSet) holdsForGood(c *Diagnosis, slot *cluster.Slot) bool {
 	if slot.Missing || node != nil && !node.reachable() {
 		return true
 	}
-	if p := slot.New; p != nil && slot.State == cluster.SlotNewUnavailable {
+	if slot.State == cluster.SlotBoth && cluster.PodAvailable(slot.New, cluster.MinReady(d.ds), c.s.AsOf) {
+		return false
+	}
+	if p := slot.New; p != nil && (slot.State == cluster.SlotNewUnavailable || slot.State == cluster.SlotBoth) {
 		return c.s.AsOf.Sub(p.CreationTimestamp.Time) > d.stepAllowance() || broken(d.troubles[p.Name])
 	}
 	if slot.State == cluster.SlotTerminating {
@@ -493,7 +496,7 @@ func (d *daemonSet) brake(c *Diagnosis, stuck []string) {
 	case r.MaxSurgeResolved > 0:
 		waiting := 0
 		for i := range d.loop.Slots {
-			if s := &d.loop.Slots[i]; s.State == cluster.SlotBoth && !cluster.PodAvailable(s.New, cluster.MinReady(d.ds), c.s.AsOf) {
+			if s := &d.loop.Slots[i]; s.State == cluster.SlotBoth && d.holdsForGood(c, s) {
 				waiting++
 			}
 		}

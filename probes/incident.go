@@ -303,7 +303,7 @@ func (c *Diagnosis) clearedRollouts(v *report.Verdict) {
 			v.For = append(v.For, report.Textf("%s is cleared: %s", d, strings.Join(why, ", ")))
 		}
 	}
-	if len(v.For) == 0 {
+	if len(v.For) == 0 && !slices.ContainsFunc(c.daemonSets, func(d *daemonSet) bool { return d.analysis.count(classAfter) > 0 }) {
 		v.For = append(v.For, "no rollout reached these nodes before they failed")
 	}
 }

@@ -103,11 +103,13 @@ func (a *analysis) judge(c *Diagnosis, d *daemonSet, p float64) judgement {
 		return caused
 	case coverage >= 0.6 && rd >= 0.3 && p < 0.05 && reversed <= 0.3:
 		return likely
-	case few && best >= 0.05 && (A >= 2 || strong) && coverage >= 0.6 && reversed <= 0.3 && attack >= 0.5 && tight && a.mode != "":
+	case A == 1 && a.nobodyOld && a.count(classPending) > 0:
+		return insufficient // one of many that were reached just now, and nobody to compare with
+	case few && best >= 0.05 && (A >= 2 || strong) && coverage >= 0.6 && reversed <= 0.3 && attack >= 0.5 && (tight || a.mode == "C") && a.mode != "":
 		return likely
 	}
-	if a.withinStratum(c) {
-		if a.count(classClean) > 0 && p < 0.01 && coverage >= 0.8 && A >= 2 {
+	if tight && a.withinStratum(c) {
+		if p < 0.01 && coverage >= 0.8 && A >= 2 {
 			return caused
 		}
 		return likely
@@ -133,12 +135,22 @@ func (a *analysis) clusteredExposure() bool {
 	return span(at) <= 2*time.Minute
 }
 
+// exposedTogether tells that nodes were reached about as closely together as they
+// fell: then falling together says nothing against the change.
+func (a *analysis) exposedTogether() bool {
+	var at, fell []time.Time
+	for _, e := range a.by[classAfter] {
+		at, fell = append(at, e.deleted.Mid()), append(fell, e.episode.onset.Mid())
+	}
+	return span(at) <= 2*span(fell)+falseDelay
+}
+
 // simultaneousBlow tells that nodes fell together although they were reached one
 // after another: something else struck them.
 func (a *analysis) simultaneousBlow(c *Diagnosis) bool {
 	m := &a.measures
 	fallen := a.count(classAfter) + a.count(classOld) + a.count(classBefore)
-	return fallen >= 3 && m.Simultaneous != nil && *m.Simultaneous >= 0.7 && m.Spread != nil && *m.Spread < 0.3 && !a.clusteredExposure() ||
+	return fallen >= 3 && m.Simultaneous != nil && *m.Simultaneous >= 0.7 && m.Spread != nil && *m.Spread < 0.3 && !a.exposedTogether() ||
 		a.count(classOld) >= 2 && fallen >= 3 && m.Simultaneous != nil && *m.Simultaneous >= 0.7 && value(m.Background, 0) > 0.1
 }
 
@@ -203,22 +215,26 @@ func capability(d *daemonSet, fell []*exposure) int {
 
 // cascadeMode names the mechanism that fits, "" where none does.
 func (a *analysis) cascadeMode(d *daemonSet) string {
-	var bare, silent, alive, ready int
+	var bare, silent, alive, ready, unready int
 	for _, e := range a.by[classAfter] {
 		if !e.created.IsZero() && e.episode.onset.To.Before(e.created) && (e.ready.IsZero() || e.episode.onset.To.Before(e.ready)) && !e.podless {
 			a.inGap++
 			continue
 		}
 		switch {
-		case e.podless && e.node.failing():
+		case d.bare(e):
 			bare++
 		case e.episode.status == corev1.ConditionUnknown:
 			silent++
 		default:
 			alive++
 		}
-		if e.pod != nil && cluster.PodReady(e.pod) {
+		switch {
+		case e.pod == nil:
+		case cluster.PodReady(e.pod):
 			ready++
+		default:
+			unready++
 		}
 	}
 	n := a.count(classAfter)
@@ -231,10 +247,16 @@ func (a *analysis) cascadeMode(d *daemonSet) string {
 		return "A"
 	case 2*alive >= n && ready > 0:
 		return "B"
-	case 2*alive >= n && len(d.rollout.BudgetHolders) >= min(n, d.rollout.MaxUnavailableResolved):
+	case 2*alive >= n && 2*unready >= n:
 		return "halted" // new Pods that never become Ready: it stops by itself
 	}
 	return ""
+}
+
+// bare tells of a failing node that has no Pod of the change and, while it carries a
+// taint that the template does not tolerate, gets none.
+func (d *daemonSet) bare(e *exposure) bool {
+	return e.node.failing() && e.created.IsZero() && e.pod == nil && len(cluster.UntoleratedTaints(e.node.node, &d.ds.Spec.Template)) > 0
 }
 
 // score adds up the evidence and takes off what weakens it.

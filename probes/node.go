@@ -155,7 +155,7 @@ func (c *Diagnosis) readEpisodes(st *nodeState) {
 		renewed := cluster.LeaseRenewed(c.s.NodeLease(st.name))
 		e := episode{status: cond.Status, shown: cond.LastTransitionTime.Time, reason: cond.Reason, message: cond.Message}
 		if cond.Status == corev1.ConditionFalse {
-			e.shown = e.shown.Add(-cluster.LeaseSkew(c.s.NodeLease(st.name))) // by the kubelet's clock
+			e.shown = e.shown.Add(-c.skewOf(st.node)) // by the kubelet's clock
 		}
 		e.onset = c.onsetOf(cond.Status, e.shown, renewed)
 		if cond.Status == corev1.ConditionUnknown && c.podsStayReady(st.name, e.shown) {
@@ -181,6 +181,27 @@ func (c *Diagnosis) readEpisodes(st *nodeState) {
 		}
 	}
 	st.episodes = eps
+}
+
+// skewOf is how far a node's clock is ahead of the API server's: by its Lease or, where
+// that was not read, by the kubelet's last write of the node's status, which carries
+// the time of both. 0 where neither tells.
+func (c *Diagnosis) skewOf(n *corev1.Node) time.Duration {
+	if l := c.s.NodeLease(n.Name); l != nil {
+		return cluster.LeaseSkew(l)
+	}
+	cond := cluster.NodeCondition(n, corev1.NodeReady)
+	if cond == nil || cond.LastHeartbeatTime.IsZero() {
+		return 0
+	}
+	for _, f := range n.ManagedFields {
+		if f.Manager == "kubelet" && f.Subresource == "status" && f.Time != nil {
+			if d := cond.LastHeartbeatTime.Sub(f.Time.Time); d.Abs() > skew && d.Abs() < time.Hour {
+				return d
+			}
+		}
+	}
+	return 0
 }
 
 // onsetOf is when a trouble that showed at a time began: a kubelet that fell

@@ -228,6 +228,10 @@ func waitingTrouble(c *Diagnosis, p *corev1.Pod, s corev1.ContainerStatus, sourc
 		return nil // it runs and does its work again
 	}
 	ev := []report.Evidence{terminated(report.Clean(source), last)}
+	if n := c.nodes[p.Spec.NodeName]; n != nil && last.ExitCode == 255 && !n.rebootedAt.IsZero() && last.FinishedAt.Sub(n.rebootedAt).Abs() < 10*time.Minute {
+		return &podTrouble{code: report.NodeRebooted, since: n.rebootedAt, ofNode: true, evidence: ev,
+			summary: report.Textf("container %s ended when node %s was rebooted", s.Name, n.name)}
+	}
 	switch {
 	case last.Reason == "OOMKilled":
 		return &podTrouble{code: report.OutOfMemory, since: last.FinishedAt.Time,
@@ -236,7 +240,7 @@ func waitingTrouble(c *Diagnosis, p *corev1.Pod, s corev1.ContainerStatus, sourc
 		return c.killedBy(p, s.Name, "Liveness")
 	case c.killedBy(p, s.Name, "Startup") != nil:
 		return c.killedBy(p, s.Name, "Startup")
-	case s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" || s.State.Terminated != nil || s.RestartCount > 0:
+	case s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" || s.State.Terminated != nil || s.RestartCount > 1:
 		msg := ""
 		if m := firstWords(last.Message, 120); m != "" {
 			msg = ": " + m

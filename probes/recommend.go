@@ -2,6 +2,7 @@ package probes
 
 import (
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -55,11 +56,15 @@ func (c *Diagnosis) recommendRollBack(d *daemonSet) {
 	r := &d.recommend
 	var fell []*nodeState
 	if d.verdict.Attribution == report.RolloutBreaksNodes {
-		for _, e := range d.analysis.by[classAfter] {
-			if e.node.failing() {
-				fell = append(fell, e.node)
+		// Beside those that count as evidence, those that fail with them.
+		for _, cl := range []class{classAfter, classLate, classBefore, classUnclear} {
+			for _, e := range d.analysis.by[cl] {
+				if e.node.failing() {
+					fell = append(fell, e.node)
+				}
 			}
 		}
+		slices.SortFunc(fell, func(a, b *nodeState) int { return strings.Compare(a.name, b.name) })
 	} else {
 		fell = c.statesOf(nodesOf(c.ownTroubles(d)))
 	}

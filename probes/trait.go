@@ -2,6 +2,7 @@ package probes
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -134,6 +135,16 @@ func (a *analysis) withinStratum(c *Diagnosis) bool {
 		if hasTrait(e.node, t) {
 			fineOld++
 		}
+	}
+	if fineOld == 0 {
+		return false // nothing shows that nodes with it are fine without the change
+	}
+	var at []time.Time
+	for _, e := range A {
+		at = append(at, e.episode.onset.Mid())
+	}
+	if t.name == "zone" && simultaneous(at, 30*time.Second) >= 0.7 && !a.exposedTogether() {
+		return false // the zone was struck, not the change
 	}
 	others := len(a.by[classOld]) - fellOld
 	if fellOld > 0 && 10*fellOld > fellOld+fineOld || others > len(A)/4 || a.count(classBefore) > len(A)/10 {

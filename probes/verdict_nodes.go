@@ -275,7 +275,7 @@ func (c *Diagnosis) chain(d *daemonSet) []report.Code {
 // coverageOfBroken says which of the nodes that fell have no Pod, and will get none.
 func (c *Diagnosis) coverageOfBroken(d *daemonSet, fell []*exposure) {
 	for _, e := range fell {
-		if !e.podless {
+		if !e.podless && !d.bare(e) {
 			continue
 		}
 		taints := cluster.UntoleratedTaints(e.node.node, &d.ds.Spec.Template)

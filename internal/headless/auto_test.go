@@ -158,6 +158,15 @@ func TestAutoSaysOfAContainerThatNeverRanThatThereIsNoLog(t *testing.T) {
 	}
 }
 
+func TestAutoFindsInTheLogWhyAContainerCrashes(t *testing.T) {
+	t.Parallel()
+	a := headless.Auto{Format: "text", Lesson: headless.Lesson{Incident: "config-broken", Seed: 1, Attribution: report.RolloutBreaksPods}}
+	out, kinds, err := auto(t, a, kube.Options{})
+	if err != nil || !strings.Contains(out, "ConfigSyntaxError /etc/csi-block/config.yaml") || strings.Contains(out, "csi-block v2.5.0 starting") || !slices.Contains(kinds, session.EvidenceRead) {
+		t.Errorf("%v, journal %v:\n%s", err, kinds, out)
+	}
+}
+
 func TestAutoRefusesAnUnknownFormat(t *testing.T) {
 	t.Parallel()
 	a := headless.Auto{Format: "yaml"}

@@ -109,6 +109,8 @@ func document(in *report.Report) *report.Report {
 		}
 	}
 	verdict(&r.Verdict)
+	c := &r.Recommendation
+	c.First, c.Reachable, c.Unreachable = list(c.First), list(c.Reachable), list(c.Unreachable)
 	r.ClusterFindings = findings(r.ClusterFindings)
 	r.NotRead = list(r.NotRead)
 	return &r

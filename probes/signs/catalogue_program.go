@@ -33,7 +33,7 @@ var ofProgram = []sign{
 		do:    "The line names file and place. A ConfigMap is no part of a revision: rolling back does not bring its old content back.",
 		words: []string{"yaml", "json", "directive", "syntax", "unmarshal", "decoding", "invalid character", "unexpected", "toml", "config"},
 		not:   regexp.MustCompile(`(?i)syntax error at or near|syntax is ok`),
-		match: all(`unknown directive "([^"]+)"`, `\byaml: (?:line \d+|unmarshal errors|did not find|control characters|mapping values)`, `(?i)error (?:parsing|unmarshall?ing|decoding|converting|loading) (?:yaml|json|toml|config\S*)`, `invalid character '.{1,6}' (?:looking for|after|in)`,
+		match: all(`(/[^\s:"'\\]+)["']?: (?:error converting YAML to JSON: )?yaml: `, `unknown directive "([^"]+)"`, `\byaml: (?:line \d+|unmarshal errors|did not find|control characters|mapping values)`, `(?i)error (?:parsing|unmarshall?ing|decoding|converting|loading) (?:yaml|json|toml|config\S*)`, `invalid character '.{1,6}' (?:looking for|after|in)`,
 			`unexpected end of JSON input`, `json: (?:unknown field|cannot unmarshal)`, `(?i)strict decoding error`, `unexpected "[^"]*"(?:, expecting .*)? in (/\S+:\d+)`, `(?i)\bsyntax errors?\b`, `(?i)configuration file (/\S+) test failed`, `(?i)failed to (?:parse|load|read) (?:the )?(?:kubelet )?config\w*(?: file)?\b`),
 		over: []Name{"Panic"},
 	},
