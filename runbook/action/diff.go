@@ -14,12 +14,19 @@ import (
 // templateDiff is what changes in the template, as YAML, without the values that
 // look secret.
 func templateDiff(before, after *corev1.PodTemplateSpec) []report.Text {
-	b, a := before.DeepCopy(), after.DeepCopy()
+	b, err := plain(before)
+	if err != nil {
+		return nil
+	}
+	a, err := plain(after)
+	if err != nil {
+		return nil
+	}
 	hideSecrets(b, a)
 	return diffYAML(templateYAML(b), templateYAML(a))
 }
 
-func templateYAML(t *corev1.PodTemplateSpec) string {
+func templateYAML(t plainTemplate) string {
 	b, err := yaml.Marshal(t)
 	if err != nil {
 		return ""

@@ -1,4 +1,4 @@
-package session
+package redact
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRedactHidesWhatLooksSecretAndKeepsTheRest(t *testing.T) {
+func TestTextHidesWhatLooksSecretAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	pem := "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKC\nabc\n-----END RSA PRIVATE KEY-----"
 	for _, c := range []struct{ in, want string }{
@@ -24,6 +24,7 @@ func TestRedactHidesWhatLooksSecretAndKeepsTheRest(t *testing.T) {
 		{"- env API_TOKEN: old1 → new2", "- env API_TOKEN: [hidden] → [hidden]"},
 		{"TOKEN: old1 -> new2 done", "TOKEN: [hidden] -> [hidden] done"},
 		{"Authorization: Bearer abcdefgh12345", "Authorization: [hidden] [hidden]"},
+		{"- name: Authorization\n  value: Basic dXNlcjpwYXNz\n  port: 1", "- name: Authorization\n  value: [hidden]\n  port: 1"},
 		{"sent bearer abcdefgh12345", "sent bearer [hidden]"},
 		{"-H 'Authorization: Basic dXNlcjpwYXNz'", "-H 'Authorization: [hidden] [hidden]'"},
 		{"jwt eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJr.c2lnbmF0dXJl end", "jwt [hidden] end"},
@@ -59,13 +60,13 @@ func TestRedactHidesWhatLooksSecretAndKeepsTheRest(t *testing.T) {
 		{"key: topology.kubernetes.io/zone", "key: topology.kubernetes.io/zone"},
 		{"", ""},
 	} {
-		if got := Redact(c.in); got != c.want {
+		if got := Text(c.in); got != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.in, got, c.want)
 		}
 	}
 }
 
-func TestRedactJSONLooksIntoTheStructure(t *testing.T) {
+func TestJSONLooksIntoTheStructure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, want string }{
 		{"nothing secret stays byte for byte", `{ "b": 1.50, "a": [9007199254740993] }`, `{ "b": 1.50, "a": [9007199254740993] }`},
@@ -81,7 +82,7 @@ func TestRedactJSONLooksIntoTheStructure(t *testing.T) {
 		{"two documents", `{"a":1}{"b":2}`, `"{\"a\":1}{\"b\":2}"`},
 		{"nothing", ``, ``},
 	} {
-		if got := string(RedactJSON(json.RawMessage(c.in))); got != c.want {
+		if got := string(JSON(json.RawMessage(c.in))); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -91,8 +92,8 @@ func TestRedactTwiceIsRedactOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"password", "token: ", "=", ": ", "abc", `"`, "'", " ", "\n", "Bearer ", "eyJhbGciOiJI.eyJp.x", "https://a:b@c", "name: DB_TOKEN", "value: ", "→ ", "--pwd ", "[hidden]"}), 0, 12).Draw(t, "parts")
-		once := Redact(strings.Join(parts, ""))
-		if twice := Redact(once); twice != once {
+		once := Text(strings.Join(parts, ""))
+		if twice := Text(once); twice != once {
 			t.Fatalf("%q became %q", once, twice)
 		}
 	})
