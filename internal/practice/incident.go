@@ -28,7 +28,7 @@ const DefaultIncident = "cni-cascade"
 
 // Incidents lists what can be practised, the first one first.
 func Incidents() []Incident {
-	return []Incident{cniCascade(), cniCascadeUnknown(), imageMissing(), deadNodesBlock()}
+	return []Incident{cniCascade(), cniCascadeUnknown(), imageMissing(), configBroken(), deadNodesBlock()}
 }
 
 func find(name string) (Incident, error) {

@@ -59,6 +59,30 @@ func imageMissing() Incident {
 	}
 }
 
+// configBroken: the new revision's program cannot read its configuration and ends,
+// again and again. Only its log says so.
+func configBroken() Incident {
+	next := registry("storage/csi-block", "v2.5.0")
+	return Incident{
+		Name:    "config-broken",
+		Title:   "A storage agent crashes again and again after its update",
+		Teaches: "Exit code 1 says nothing; the container's log says what. The nodes are fine, the revision is not.",
+		Verdict: "RolloutBreaksPods", Culprit: "DaemonSet/storage/csi-block-node",
+		programs: map[string]sim.Program{next: sim.Fails(sim.Between(1500*time.Millisecond, 2500*time.Millisecond), 1).Logging(
+			sim.LogLine{Text: "$TIME level=info msg=\"csi-block v2.5.0 starting\" node=$NODE"},
+			sim.LogLine{After: time.Second, Text: `$TIME level=error msg="cannot start" error="parsing /etc/csi-block/config.yaml: yaml: line 7: did not find expected key"`},
+		)},
+		build: func(s *stage) error {
+			s.install()
+			s.before(2 * time.Hour)
+			s.wake()
+			s.updateExporter(20 * time.Second)
+			s.upgrade(40*time.Second, "helm", "storage", "csi-block-node", func(ds *appsv1.DaemonSet) { image(ds, "driver", next) })
+			return s.err
+		},
+	}
+}
+
 // deadNodesBlock: three nodes are dead for days, and one may be unavailable: the
 // rollout never starts.
 func deadNodesBlock() Incident {

@@ -396,7 +396,7 @@ func TestUnknownIncidentNamesTheNearest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, want string }{
 		{"cni-casade", "did you mean cni-cascade?"}, {"image-mising", "did you mean image-missing?"},
-		{"dead-ndoes-block", "did you mean dead-nodes-block?"}, {"zzz", "there are cni-cascade, cni-cascade-unknown, image-missing, dead-nodes-block"},
+		{"dead-ndoes-block", "did you mean dead-nodes-block?"}, {"zzz", "there are cni-cascade, cni-cascade-unknown, image-missing, config-broken, dead-nodes-block"},
 	} {
 		_, err := Start(c.name, 1)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
