@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -40,6 +39,7 @@ type composition struct {
 	clock    incident.Clock
 	started  time.Time // wall time, for the name of the notes
 	options  probes.Options
+	files    notesFiles
 }
 
 // reach is what a loop needs of a cluster besides its picture.
@@ -112,10 +112,10 @@ func (c *composition) writeNotes(path string, st *incident.State, worst *report.
 		raw = []byte(doc.Markdown())
 	}
 	if err == nil {
-		err = os.WriteFile(path, raw, 0o600)
+		path, err = c.files.write(path, raw)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the notes were not written to %s: %w; name another file", path, err)
+		return "", fmt.Errorf("cannot write them to %s: %w; name another file", path, err)
 	}
 	return path, nil
 }

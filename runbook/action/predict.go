@@ -151,7 +151,11 @@ func (w *forecast) summarise() {
 		}
 	}
 	if n := len(w.OutOfReach); n > 0 {
-		say("CANNOT %s: the API does not reach them", count(n, "node"))
+		them := "them"
+		if n == 1 {
+			them = "it"
+		}
+		say("CANNOT %s: the API does not reach %s", count(n, "node"), them)
 	}
 	say("LOSES AGENT %s", count(len(w.NeverBack), "node"))
 	w.imageSummary(say)

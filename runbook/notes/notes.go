@@ -115,6 +115,7 @@ func cleanAll[T ~string](in []T) []report.Text {
 // Build works out the notes.
 func Build(in Input) *Document {
 	d := &Document{}
+	in.Entries = onOneClock(in.Entries)
 	started := about(in.Entries)
 	if in.Target == (report.WorkloadKey{}) {
 		in.Target = parseKey(started.Workload)

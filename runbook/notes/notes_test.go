@@ -416,3 +416,21 @@ func TestTheGuideAndTheJournalNameThingsAlike(t *testing.T) {
 		}
 	}
 }
+
+// The session begins before the cluster's clock is known; a laptop that is hours
+// ahead does not put that at the end.
+func TestEverythingIsOnTheClustersClock(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 7, 3, 10, 0, 5, 0, time.UTC)
+	laptop := at.Add(7 * time.Hour)
+	d := Build(Input{Entries: []session.Entry{
+		{Seq: 1, Wall: laptop.Add(-2 * time.Second), Kind: session.SessionStarted, Text: "session on prod", Data: session.Data(session.Started{Context: "prod"})},
+		{Seq: 2, Wall: laptop, Cluster: &at, Kind: session.Note, Text: "later"},
+	}})
+	if len(d.Timeline) != 2 || d.Timeline[0].Text != "session on prod" || !d.Timeline[0].At.Equal(at.Add(-2*time.Second)) {
+		t.Errorf("timeline %+v", d.Timeline)
+	}
+	if text := d.Markdown(); strings.Contains(text, "17:00") || strings.Contains(text, "16:59") {
+		t.Errorf("the laptop's clock shows:\n%s", text)
+	}
+}

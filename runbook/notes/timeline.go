@@ -26,6 +26,23 @@ var what = map[session.Kind]string{
 	session.ActionConfirmed: "confirmed", session.ActionApplied: "accepted by the API server", session.ActionFailed: "failed", session.ActionVerified: "verified",
 }
 
+// onOneClock gives entries that were kept before the cluster's time was known that
+// time as well, by how far this machine's clock is off: a laptop hours ahead would
+// put the beginning at the end.
+func onOneClock(in []session.Entry) []session.Entry {
+	i := slices.IndexFunc(in, func(e session.Entry) bool { return e.Cluster != nil })
+	if i < 0 {
+		return in
+	}
+	out := slices.Clone(in)
+	first := in[i]
+	for j := range out[:i] {
+		at := first.Cluster.Add(out[j].Wall.Sub(first.Wall))
+		out[j].Cluster = &at
+	}
+	return out
+}
+
 // timeline puts what was done and seen beside what happened to the nodes.
 func timeline(in Input) []Moment {
 	out := marks(in)
@@ -52,7 +69,9 @@ func entryText(e session.Entry) report.Text {
 			}
 		}
 	case session.NotesWritten:
-		text = strings.TrimSpace("notes written " + text)
+		if !strings.HasPrefix(text, "notes written") { // as in journals of earlier versions
+			text = strings.TrimSpace("notes written " + text)
+		}
 	}
 	return clean(cmp.Or(text, what[e.Kind], string(e.Kind)))
 }
