@@ -203,7 +203,9 @@ func TestANewDialogIsShownAfterTheOldOne(t *testing.T) {
 	d.press("y")
 	again := tuitest.Freeze() // the object has changed: a new preview
 	again.Dialog.ID = 5
+	again.Said = &incident.Said{At: d.now, Bad: true, Text: "the object has changed since the preview, nothing was done: look at the new preview"}
 	d.send(StateMsg{again})
+	d.sees("Freeze", "nothing was done: look at the new preview") // why it is open again
 	d.press("y")
 	if len(confirmed(d)) != 1 {
 		t.Fatal("the new preview was confirmed by the key of the old one")

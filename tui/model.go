@@ -212,15 +212,15 @@ func (m *Model) page() keymap.Scope {
 }
 
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	if m.o.Clock.Now().Sub(m.notice.at) > noticeTime {
+		m.notice = notice{}
+	}
 	if d := m.top(); d != nil {
 		c := keymap.Resolve(d.Scope(), k.String())
 		if m.tooSmall() && c != keymap.Cancel {
 			return nil // nobody can read what it asks
 		}
 		return m.took(d.Key(k, c))
-	}
-	if m.o.Clock.Now().Sub(m.notice.at) > noticeTime {
-		m.notice = notice{}
 	}
 	scope := m.page()
 	if f := m.triage.Typing(); f != nil && scope == keymap.OnTriage {

@@ -60,6 +60,8 @@ func (m *Model) full() []string {
 			low = []string{""}
 		}
 		low = append(low, m.hints(w))
+	} else if m.notice.bad {
+		low = m.status(w) // it may be why this dialog is open
 	}
 	bw, bh, x, y := w, h-len(lines)-len(low)-1, 0, len(lines)+1
 	if m.framed() {
