@@ -205,7 +205,7 @@ func TestANewDialogIsShownAfterTheOldOne(t *testing.T) {
 	again.Dialog.ID = 5
 	again.Said = &incident.Said{At: d.now, Bad: true, Text: "the object has changed since the preview, nothing was done: look at the new preview"}
 	d.send(StateMsg{again})
-	d.sees("Freeze", "nothing was done: look at the new preview") // why it is open again
+	d.sees("Freeze", "the object has changed since the preview", "look at the new") // why it is open again
 	d.press("y")
 	if len(confirmed(d)) != 1 {
 		t.Fatal("the new preview was confirmed by the key of the old one")
