@@ -96,6 +96,38 @@ func quit(t *testing.T, e *terminal.Terminal) {
 	e.CheckRestored()
 }
 
+func TestTheLogOfABrokenPodIsReadAndStandsInTheNotes(t *testing.T) {
+	t.Parallel()
+	e := practice(t, 120, 40)
+	e.WaitFor("PRACTICE", "SPREADING", "breaks nodes")
+	e.Type(terminal.Enter)
+	e.WaitFor("1/11")
+	e.Type("/")
+	e.WaitFor("Find anything")
+	e.Type("What is wrong with the new")
+	e.Type(terminal.Enter)
+	e.WaitFor("6/11", "What do its logs say?", "l logs")
+	e.Type("l")
+	const sign = "CNIConfigInvalid"
+	e.Wait("a Pod is asked for, or read at once", func(s string) bool { return strings.Contains(s, "which Pod") || strings.Contains(s, sign) })
+	if !strings.Contains(e.Screen(), sign) {
+		e.Type(terminal.Enter)
+	}
+	e.WaitFor(sign, "calico-nft")
+	e.Wait("the question is answered", gone("What do its logs say?"))
+	notes := filepath.Join(t.TempDir(), "notes.md")
+	e.Type("x")
+	e.WaitFor("Write the incident notes")
+	e.Type(notes)
+	e.Type(terminal.Enter)
+	e.WaitFor("notes written")
+	text, err := os.ReadFile(notes)
+	if err != nil || !strings.Contains(string(text), "## Logs and consoles") || !strings.Contains(string(text), sign) || strings.Contains(string(text), "Felix starting up") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	quit(t, e)
+}
+
 func TestTooSmallATerminalSaysSoAndRecovers(t *testing.T) {
 	t.Parallel()
 	e := practice(t, 40, 10)

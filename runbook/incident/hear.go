@@ -85,7 +85,11 @@ func (l *Loop) hearPods(r report.Result) report.Result {
 	} else {
 		r.Answered = append(slices.Clip(r.Answered), runbook.AnsweredByLogs)
 	}
-	r.Lines = append(slices.Clip(r.Lines), h.done()...)
+	if h.found > 0 { // nearest to the cause
+		r.Lines = append(h.done(), r.Lines...)
+	} else {
+		r.Lines = append(slices.Clip(r.Lines), h.done()...)
+	}
 	if r.State != report.StepUnknown {
 		r.State = worse(r.State, h.worst)
 	}
@@ -145,7 +149,7 @@ func (h *hearing) sub(format string, args ...any) {
 	h.lines = append(h.lines, report.Line{Text: report.Textf(format, args...), Indent: 1})
 }
 
-// take puts the signs of a source before what has none.
+// take says what a source told.
 func (h *hearing) take(e signs.Evidence) {
 	h.sources++
 	for _, f := range e.Found {
