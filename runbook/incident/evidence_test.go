@@ -300,7 +300,18 @@ func TestEvidenceIsThereAgainAfterAResume(t *testing.T) {
 func TestPicturesGoOnWhileAKubeletDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t)
-		logs := &fakeLogs{wait: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		answer := make(chan struct{})
+		logs := &fakeLogs{wait: func(ctx context.Context) error {
+			if end, ok := ctx.Deadline(); !ok || time.Until(end) > logTime {
+				t.Errorf("it may take until %s", end)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-answer:
+				return context.DeadlineExceeded
+			}
+		}}
 		r.loop.cfg.Logs = logs
 		r.w.pods[0].Spec.Containers = []corev1.Container{{Name: "agent"}}
 		r.w.pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "agent", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -316,7 +327,7 @@ func TestPicturesGoOnWhileAKubeletDoesNotAnswer(t *testing.T) {
 		if st = r.send(ask); !strings.Contains(said(st), "are being read") || len(logs.asked) != 1 {
 			t.Errorf("asked %q, said %q", logs.asked, said(st))
 		}
-		time.Sleep(logTime + time.Second) // of the bubble
+		answer <- struct{}{}
 		if st = r.look(); len(st.Evidence) != 1 || st.Evidence[0].Failed == "" || !st.Said.Bad {
 			t.Errorf("evidence %+v, said %q", st.Evidence, said(st))
 		}
