@@ -249,7 +249,7 @@ func (m *Model) revisions(k report.WorkloadKey) dialog.Dialog {
 
 // pods is the menu of the Pods that the report names, the proposed one first.
 func (m *Model) pods(k report.WorkloadKey) dialog.Dialog {
-	var es []dialog.Entry
+	var es, going []dialog.Entry // going: those that there is nothing to do about stand last
 	seen := map[report.Text]bool{}
 	add := func(name report.Text, detail string) {
 		if name == "" || seen[name] {
@@ -265,6 +265,12 @@ func (m *Model) pods(k report.WorkloadKey) dialog.Dialog {
 			findings = append(slices.Clip(findings), s.Result.Findings...)
 		}
 		for _, f := range findings {
+			if f.Code == report.StuckTerminating && f.Object.Namespace == k.Namespace && !seen[f.Object.Name] {
+				seen[f.Object.Name] = true
+				going = append(going, dialog.Entry{Label: string(f.Object.Name), Off: strings.TrimPrefix(string(f.Node)+": ", ": ") + "is being deleted already"})
+			}
+		}
+		for _, f := range findings {
 			if f.Object.Kind == "Pod" && f.Object.Namespace == k.Namespace {
 				add(f.Object.Name, strings.TrimPrefix(string(f.Node)+": "+string(f.Summary), ": "))
 			}
@@ -278,6 +284,7 @@ func (m *Model) pods(k report.WorkloadKey) dialog.Dialog {
 			add(b.Pod, string(b.Node)+": "+string(b.Why))
 		}
 	}
+	es = append(es, going...)
 	es = append(es, dialog.Entry{Label: "another Pod…", Detail: "type its name", Value: toPodName{}})
 	return dialog.NewMenu("Delete one Pod of "+string(k.Name), es)
 }

@@ -348,6 +348,21 @@ func TestWhatWasSaidStaysForAMoment(t *testing.T) {
 	d.misses("notes written")
 }
 
+func TestAPodThatIsGoingIsNotOfferedFirst(t *testing.T) {
+	t.Parallel()
+	st := tuitest.Cascade()
+	w := st.Report.Workload(tuitest.Calico)
+	w.Findings = append([]report.Finding{{Code: report.StuckTerminating, Node: "node-0", Object: report.Object{Kind: "Pod", Namespace: w.Namespace, Name: "calico-node-going"}}}, w.Findings...)
+	d := open(t, 100, 40, st)
+	menu := d.m.pods(tuitest.Calico)
+	d.m.push(menu)
+	d.sees("calico-node-going", "node-0: is being deleted already")
+	d.press("enter")
+	if a, ok := d.last().(incident.Act); !ok || a.Request.Pod == "calico-node-going" || a.Request.Pod == "" {
+		t.Errorf("the first choice is %+v", d.last())
+	}
+}
+
 func TestALongRefusalIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	d := open(t, 80, 24, tuitest.Cascade())

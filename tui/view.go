@@ -223,7 +223,7 @@ func (m *Model) small() []string {
 			lines = append(lines, draw.Fit(s.Key.Render("F")+" freeze", m.w))
 		}
 	} else {
-		lines = append(lines, draw.Fit(s.Of(wording.State(m.st.Report.Verdict.Attribution)).Render(wording.Attribution(m.st.Report.Verdict.Attribution)), m.w))
+		lines = append(lines, draw.Fit(s.Of(wording.State(m.st.Report.Verdict.Attribution)).Render(wording.Verdict(&m.st.Report.Verdict)), m.w))
 	}
 	mark := s.Good.Render("●") + " live "
 	if !m.st.Link.Live {

@@ -13,7 +13,15 @@ import (
 	"github.com/rollcall-k8s/rollcall/runbook/incident"
 )
 
-// Attribution says in two or three words what a verdict blames.
+// Verdict is Attribution of an incident's verdict, which need not be about a workload.
+func Verdict(v *report.Verdict) string {
+	if v.Attribution == report.NodesFailIndependently {
+		return "nodes fail by themselves"
+	}
+	return Attribution(v.Attribution)
+}
+
+// Attribution says in two or three words what a workload's verdict blames.
 func Attribution(a report.Attribution) string {
 	switch a {
 	case report.RolloutBreaksNodes:
@@ -21,7 +29,7 @@ func Attribution(a report.Attribution) string {
 	case report.RolloutBreaksPods:
 		return "breaks its own Pods"
 	case report.NodesFailIndependently:
-		return "nodes fail by themselves"
+		return "its nodes fail"
 	case report.NodesBlockRollout:
 		return "waits for broken nodes"
 	case report.ClusterBlocksPods:

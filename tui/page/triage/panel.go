@@ -171,7 +171,7 @@ func cause(r *report.Report, worst *report.Workload, s *style.Styles, w int) row
 	if worst != nil && v.Workload != "" {
 		head = s.Strong.Render(strings.TrimSpace(string(worst.Name)+" "+wording.Revisions(worst.Rollout))) + " "
 	}
-	head += wording.Attribution(v.Attribution)
+	head += wording.Verdict(&v)
 	if v.RootCause != "" {
 		head += s.Dim.Render(" · " + string(v.RootCause))
 	}
