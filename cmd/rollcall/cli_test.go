@@ -21,6 +21,10 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 	}{
 		"unknown command":              {[]string{"trage"}, []string{`unknown command "trage"`, `did you mean "triage"`}},
 		"unknown command, none near":   {[]string{"frobnicate"}, []string{"TYPE/NAME"}},
+		"empty command":                {[]string{""}, []string{"unknown command \"\"; a workload is written"}},
+		"empty type":                   {[]string{"/"}, []string{"unknown type", "ds, deploy and sts"}},
+		"-f without a name":            {[]string{"diagnose", "-f", ""}, []string{"-f names no file"}},
+		"--as-of of the zero time":     {[]string{"diagnose", "-f", sickCase, "--as-of", "0001-01-01T00:00:00Z"}, []string{"before Kubernetes"}},
 		"unknown flag":                 {[]string{"triage", "--fial-on", "info"}, []string{"--fial-on", "did you mean --fail-on"}},
 		"unknown short flag":           {[]string{"triage", "-x"}, []string{"-x"}},
 		"unknown global flag":          {[]string{"--kubeconfg", "x"}, []string{"did you mean --kubeconfig"}},

@@ -154,6 +154,33 @@ func TestAReaderThatHasSeenEnoughEndsTheProgramQuietly(t *testing.T) {
 	}
 }
 
+func TestReadingStandardInputCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	cmd := call{args: []string{"diagnose", "-f", "-"}}.command(t.Context(), t)
+	in, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer write.Close() // not before the program has ended: more might come
+	var errOut bytes.Buffer
+	cmd.Stdin, cmd.Stderr = in, &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe holds: when it is written, the program is reading.
+	if _, err := write.Write(bytes.Repeat([]byte("# nothing yet\n"), 1<<15)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 2 || errOut.String() != "interrupted\n" {
+		t.Errorf("exit code %d, %q", code, errOut.String())
+	}
+}
+
 func TestTriageOfALiveCluster(t *testing.T) {
 	t.Parallel()
 	config, lab := live(t, "cni-cascade", 0)

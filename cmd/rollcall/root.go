@@ -28,6 +28,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Long:              rootLong,
 		Example:           a.examples("", "ds/calico-node -n kube-system", "triage -o json", "diagnose -f ./dump", "practice"),
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.name},
+		Version:           version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: a.prepare,
@@ -45,6 +46,9 @@ func (a *app) rootCommand() *cobra.Command {
 	o.screen.flags(root.Flags())
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(a.usage)
+	root.SetVersionTemplate("rollcall {{.Version}}\n")
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "Print the version of this program"
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.triageCommand(), a.diagnoseCommand(), a.captureCommand(), a.practiceCommand(), a.versionCommand())
 	root.SetHelpCommand(&cobra.Command{
@@ -81,7 +85,7 @@ func (a *app) rootArgs(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	text := fmt.Sprintf("unknown command %q", args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && args[0] != "" {
 		text += fmt.Sprintf("; did you mean %q?", near[0])
 	} else {
 		text += "; a workload is written TYPE/NAME, as in ds/calico-node"

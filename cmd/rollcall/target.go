@@ -92,6 +92,9 @@ func or(a, b string) string {
 // nearest is the name that was probably meant, or "". The measure is the one by
 // which cobra suggests commands.
 func nearest(typed string, names []string) string {
+	if typed == "" {
+		return "" // every name begins with it
+	}
 	c := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, n := range names {
 		c.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -29,7 +30,11 @@ type ConnectError struct {
 }
 
 func (e *ConnectError) Error() string {
-	return fmt.Sprintf("cannot %s on %s: %s; %s", e.Tried, e.On, e.Why, e.Next)
+	where := "on" // a server
+	if !strings.Contains(e.On, "://") {
+		where = "in" // a file
+	}
+	return fmt.Sprintf("cannot %s %s %s: %s; %s", e.Tried, where, e.On, e.Why, e.Next)
 }
 
 func (e *ConnectError) Unwrap() error { return e.Err }
@@ -98,6 +103,8 @@ func (c *Connection) reason(err error) (why, next string) {
 		return fmt.Sprintf("the name %s cannot be resolved", dns.Name), "check the address in the kubeconfig, the VPN and DNS"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused", "check that the API server runs and that the address in the kubeconfig is right"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "the connection was closed before an answer came", "check the load balancer or proxy in front of the API server, and its own log"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "no route to it", "check the network and the VPN"
 	case apierrors.IsUnauthorized(err):

@@ -11,10 +11,12 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -172,5 +174,24 @@ func TestPrimeDoesNotWaitForEver(t *testing.T) {
 	err = conn.REST(coreV1).Get().AbsPath("/version").Do(ctx).Error()
 	if why, _ := conn.reason(err); why != "no answer in time" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAConnectionThatIsClosedIsNotSaidAsEOF(t *testing.T) {
+	t.Parallel()
+	c := connect(t, func(http.ResponseWriter, *http.Request) {}, Options{})
+	err := c.Explain("read nodes", &url.Error{Op: "Get", URL: c.Server, Err: io.EOF})
+	if text := err.Error(); !strings.Contains(text, "closed before an answer came") || strings.Contains(text, "EOF") {
+		t.Error(text)
+	}
+}
+
+func TestAFileIsNotOnSomething(t *testing.T) {
+	t.Parallel()
+	if got := connectError("use kubeconfig", "/tmp/config", "it is empty", "name another", nil).Error(); got != "cannot use kubeconfig in /tmp/config: it is empty; name another" {
+		t.Error(got)
+	}
+	if got := connectError("read nodes", "https://10.0.0.1", "refused", "look", nil).Error(); got != "cannot read nodes on https://10.0.0.1: refused; look" {
+		t.Error(got)
 	}
 }

@@ -183,3 +183,12 @@ func TestNearestForgivesATypo(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsNearWhatIsNoName(t *testing.T) {
+	t.Parallel()
+	for _, typed := range []string{"prod", strings.Repeat("prod-eu-1", 20_000)} {
+		if got := nearest(typed, []string{"d", "staging"}); got != "" {
+			t.Errorf("nearest of %d characters is %q", len(typed), got)
+		}
+	}
+}
