@@ -185,13 +185,14 @@ func TestModeA(t *testing.T) {
 		slices.Sort(lost)
 		return slices.Equal(lost, updated), fmt.Sprintf("updated %v, Unknown %v", updated, lost)
 	})
-	s := c.daemonSet(t.Context(), t, one).Status
 	if len(lost) < 2 || len(lost) > 10 {
 		t.Errorf("%d of 14 nodes are lost (%v): want more than one, since the brake is late, and not all", len(lost), lost)
 	}
-	if int(s.UpdatedNumberScheduled) != len(lost) || int(s.NumberAvailable) != 14-len(lost) {
-		t.Errorf("the controller counts updated %d, available %d with %d nodes lost", s.UpdatedNumberScheduled, s.NumberAvailable, len(lost))
-	}
+	c.wait(t, "the controller counts the lost nodes' Pods as unavailable", func(ctx context.Context) (bool, string) {
+		s := c.daemonSet(ctx, t, one).Status
+		return int(s.UpdatedNumberScheduled) == len(lost) && int(s.NumberAvailable) == 14-len(lost),
+			fmt.Sprintf("updated %d, available %d with %d nodes lost", s.UpdatedNumberScheduled, s.NumberAvailable, len(lost))
+	})
 
 	// Through the API nothing can be done for nodes that are cut off.
 	r, res := c.triage(t, reader)
