@@ -363,6 +363,19 @@ func TestAPodThatIsGoingIsNotOfferedFirst(t *testing.T) {
 	}
 }
 
+func TestAJournalThatIsNotKeptHidesNoAnswer(t *testing.T) {
+	t.Parallel()
+	d := open(t, 100, 30, tuitest.Cascade())
+	st := tuitest.Cascade()
+	st.Unkept = "cannot write the journal in /state: no space left on device"
+	d.send(StateMsg{st})
+	d.sees("not on the disk", "no space left")
+	again := tuitest.Cascade()
+	again.Unkept, again.Said = st.Unkept, &incident.Said{At: d.now, Bad: true, Text: "refused: the object has changed"}
+	d.send(StateMsg{again})
+	d.sees("refused: the object has changed")
+}
+
 func TestALongRefusalIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	d := open(t, 80, 24, tuitest.Cascade())

@@ -164,6 +164,9 @@ func (m *Model) status(w int) []string {
 	for _, l := range m.st.Left {
 		parts = append(parts, s.Notice.Render("! "+string(l)))
 	}
+	if m.st.Unkept != "" {
+		parts = append(parts, s.Bad.Render("✗ not on the disk: ")+string(m.st.Unkept))
+	}
 	if m.st.Notes > 0 {
 		parts = append(parts, s.Dim.Render(wording.Count(m.st.Notes, "note")))
 	}

@@ -52,7 +52,7 @@ type (
 )
 
 // keep appends an entry to the journal. A journal that cannot be written keeps
-// nobody from mending a cluster, but it is said with every state.
+// nobody from mending a cluster: it is said once, and every state has it.
 func (l *Loop) keep(k session.Kind, text report.Text, data any) {
 	if l.cfg.Journal == nil {
 		return
@@ -68,9 +68,13 @@ func (l *Loop) keep(k session.Kind, text report.Text, data any) {
 	if data != nil {
 		e.Data = session.Data(data)
 	}
+	before := l.trouble
 	l.trouble = ""
 	if err := l.cfg.Journal.Append(e); err != nil {
 		l.trouble = report.Textf("%v", err)
+		if before == "" {
+			l.refuse("%s", l.trouble)
+		}
 	}
 }
 

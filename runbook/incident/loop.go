@@ -192,9 +192,7 @@ func (l *Loop) State() *State {
 	if l.cfg.Journal != nil {
 		st.Session = l.cfg.Journal.Path()
 	}
-	if l.trouble != "" {
-		st.Said = &Said{At: l.cfg.Clock.Now(), Bad: true, Text: l.trouble}
-	}
+	st.Unkept = l.trouble
 	if l.open != nil {
 		v := l.open.View()
 		st.Guide = &v

@@ -353,9 +353,20 @@ func TestAJournalThatCannotBeWrittenStopsNobodyAndIsSaid(t *testing.T) {
 	x := newTester(t)
 	x.after(0)
 	x.journal.err = errors.New("no space left on device")
-	st := x.confirm(action.Request{Kind: action.Freeze, Workload: agent})
-	if x.w.ds.Spec.UpdateStrategy.Type != "OnDelete" || !st.Said.Bad || !strings.Contains(said(st), "no space left") {
-		t.Errorf("strategy %s, said %q", x.w.ds.Spec.UpdateStrategy.Type, said(st))
+	st := x.handle(Note{Text: "it began"})
+	if !st.Said.Bad || !strings.Contains(said(st), "no space left") {
+		t.Errorf("said %q when it began", said(st))
+	}
+	st = x.confirm(action.Request{Kind: action.Freeze, Workload: agent})
+	if x.w.ds.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(string(st.Unkept), "no space left") {
+		t.Errorf("strategy %s, not kept %q", x.w.ds.Spec.UpdateStrategy.Type, st.Unkept)
+	}
+	if strings.Contains(said(st), "no space left") {
+		t.Errorf("it hides the answer: %q", said(st))
+	}
+	x.journal.err = nil
+	if st = x.handle(Note{Text: "there is room again"}); st.Unkept != "" {
+		t.Errorf("not kept %q, though it is", st.Unkept)
 	}
 }
 

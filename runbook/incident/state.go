@@ -56,6 +56,8 @@ type State struct {
 	Consoles []report.Text
 	// Left is what is still changed by hand: OnDelete, a suspended owner.
 	Left []report.Text
+	// Unkept is why the journal is not on the disk, "" where it is.
+	Unkept report.Text
 }
 
 // AskedPod is a Pod whose logs may tell what is wrong.
