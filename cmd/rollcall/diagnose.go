@@ -46,6 +46,7 @@ cluster is asked. With TYPE/NAME the report is about that workload.`,
 			return err
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.hurried = cmd.Flags().Changed("timeout")
 			if err := o.complete(); err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ func (o *diagnoseOptions) run(ctx context.Context) error {
 			return err
 		}
 	} else {
-		conn, err := o.connect(ctx)
+		conn, err := o.connectWithin(ctx)
 		if err != nil {
 			return err
 		}

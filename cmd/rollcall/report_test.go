@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +179,21 @@ func TestReadingStandardInputCanBeInterrupted(t *testing.T) {
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 2 || errOut.String() != "interrupted\n" {
 		t.Errorf("exit code %d, %q", code, errOut.String())
+	}
+}
+
+func TestTimeoutHoldsForConnectingToo(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections wait for an answer that never comes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, args := range [][]string{{"triage"}, {"diagnose", "ds/x"}} {
+		got := run(t, append(args, "--server", "http://"+silent.Addr().String(), "--timeout", "100ms", "--request-timeout", "1h")...)
+		if got.code != 2 || !strings.Contains(got.errOut, "no answer in time") {
+			t.Errorf("%v: %+v", args, got)
+		}
 	}
 }
 

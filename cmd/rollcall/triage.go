@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rollcall-k8s/rollcall/internal/headless"
+	"github.com/rollcall-k8s/rollcall/internal/kube"
 	"github.com/rollcall-k8s/rollcall/internal/watch"
 	"github.com/rollcall-k8s/rollcall/probes"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
@@ -31,6 +32,7 @@ type triageOptions struct {
 	watch         bool
 	timeout       time.Duration
 	limited       bool // by the timeout
+	hurried       bool // the operator gave it
 	screen        screenOptions
 
 	format    headless.Format
@@ -51,7 +53,8 @@ what to do now, and the findings behind it.`,
 			if err := o.complete(); err != nil {
 				return err
 			}
-			o.limited = !o.watch || cmd.Flags().Changed("timeout")
+			o.hurried = cmd.Flags().Changed("timeout")
+			o.limited = !o.watch || o.hurried
 			return o.run(cmd.Context())
 		},
 	}
@@ -118,7 +121,7 @@ func (o *triageOptions) complete() error {
 func (o *triageOptions) namespace() string { return o.kube.Overrides.Context.Namespace }
 
 func (o *triageOptions) run(ctx context.Context) error {
-	conn, err := o.connect(ctx)
+	conn, err := o.connectWithin(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,6 +135,17 @@ func (o *triageOptions) run(ctx context.Context) error {
 		return conn.Explain("read the cluster", err)
 	}
 	return o.print(o.diagnose(s))
+}
+
+// connectWithin connects, for at most the timeout that the operator gave. The default
+// hurries nobody who logs in at a credential plugin's prompt.
+func (o *triageOptions) connectWithin(ctx context.Context) (*kube.Connection, error) {
+	if o.hurried && o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	return o.connect(ctx)
 }
 
 // once reads the cluster, for at most the timeout: what was not read by then the
