@@ -137,15 +137,20 @@ func (o *triageOptions) run(ctx context.Context) error {
 	return o.print(o.diagnose(s))
 }
 
-// connectWithin connects, for at most the timeout that the operator gave. The default
-// hurries nobody who logs in at a credential plugin's prompt.
+// connectWithin connects, for at most the time that connecting may take.
 func (o *triageOptions) connectWithin(ctx context.Context) (*kube.Connection, error) {
-	if o.hurried && o.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
-		defer cancel()
-	}
+	ctx, cancel := o.connecting(ctx)
+	defer cancel()
 	return o.connect(ctx)
+}
+
+// connecting bounds ctx by the timeout where the operator gave one. The default
+// hurries nobody who logs in at a credential plugin's prompt.
+func (o *triageOptions) connecting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.hurried && o.timeout > 0 {
+		return context.WithTimeout(ctx, o.timeout)
+	}
+	return ctx, func() {}
 }
 
 // once reads the cluster, for at most the timeout: what was not read by then the
