@@ -430,9 +430,12 @@ func (c *Diagnosis) probeTrouble(p *corev1.Pod) *podTrouble {
 		}
 		return nil
 	}
-	running := false
+	running, begun := false, p.CreationTimestamp.Time
 	for _, s := range p.Status.ContainerStatuses {
-		running = running || s.State.Running != nil && !s.Ready
+		if s.State.Running != nil && !s.Ready {
+			running = true
+			begun = maxTime(begun, s.State.Running.StartedAt.Time)
+		}
 	}
 	if !running || node != nil && node.ready == corev1.ConditionUnknown && ready.LastTransitionTime.After(node.node.CreationTimestamp.Time) && unknownSince(node, ready.LastTransitionTime.Time) {
 		return nil
@@ -445,8 +448,8 @@ func (c *Diagnosis) probeTrouble(p *corev1.Pod) *podTrouble {
 			t.summary = report.Textf("runs, and its readiness probe fails: %s", firstWords(strings.TrimPrefix(strings.TrimPrefix(e.Message, "Readiness probe "), "failed: "), 160))
 		}
 	}
-	if len(t.evidence) == 1 && c.s.AsOf.Sub(p.CreationTimestamp.Time) < startAllowance(&p.Spec) {
-		return nil // it is starting
+	if c.s.AsOf.Sub(begun) < startAllowance(&p.Spec) && (len(t.evidence) == 1 || c.s.AsOf.Sub(begun) < time.Minute) {
+		return nil // it is starting, for the first time or again
 	}
 	return t
 }
