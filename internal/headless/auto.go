@@ -144,7 +144,7 @@ func (a *Auto) end(undiagnosed, unrecovered error) error {
 	a.heading("Result")
 	a.result("diagnosed", undiagnosed)
 	if errors.Is(unrecovered, errNotOurs) {
-		a.line(1, "%s %v", mark(report.StepNotice), unrecovered)
+		a.line(1, "%s %v", report.StepNotice.Mark(), unrecovered)
 		unrecovered = nil
 	} else {
 		a.result("recovered", unrecovered)

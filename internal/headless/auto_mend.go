@@ -125,7 +125,7 @@ func (a *Auto) replacePods(ctx context.Context, key report.WorkloadKey, rec repo
 		case err == nil:
 			until = incident.Holding
 		case ctx.Err() == nil && a.lost(pod.Spec.NodeName):
-			a.line(1, "%s %s is lost: its Pod was not replaced in time; on with the next", mark(report.StepNotice), pod.Spec.NodeName)
+			a.line(1, "%s %s is lost: its Pod was not replaced in time; on with the next", report.StepNotice.Mark(), pod.Spec.NodeName)
 		default:
 			return err
 		}

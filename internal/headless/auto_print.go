@@ -29,25 +29,6 @@ func (p *printer) heading(format string, args ...any) {
 	p.line(0, "== "+format, args...)
 }
 
-// mark is the sign of a state; the same on every screen.
-func mark(s report.StepState) string {
-	switch s {
-	case report.StepOK:
-		return "✓"
-	case report.StepNotice:
-		return "!"
-	case report.StepAnomaly:
-		return "✗"
-	case report.StepSkipped:
-		return "–"
-	case report.StepUnknown:
-		return "?"
-	case report.StepLooking:
-		return "◌"
-	}
-	return "·"
-}
-
 func (p *printer) verdict(r *report.Report) {
 	v := r.Verdict
 	p.heading("Verdict: %s (%s)", v.Attribution, v.Confidence)
@@ -71,7 +52,7 @@ func (p *printer) verdict(r *report.Report) {
 }
 
 func (p *printer) step(s runbook.StepView, of int) {
-	p.heading("%s %d/%d %s", mark(s.State), s.Number, of, s.Title)
+	p.heading("%s %d/%d %s", s.State.Mark(), s.Number, of, s.Title)
 	if s.Result.Reason != "" {
 		p.line(1, "%s", s.Result.Reason)
 	}
@@ -87,7 +68,7 @@ func (p *printer) step(s runbook.StepView, of int) {
 
 func (p *printer) lines(lines []report.Line) {
 	for _, l := range lines {
-		p.line(1+l.Indent, "%s %s", mark(l.State), l.Text)
+		p.line(1+l.Indent, "%s %s", l.State.Mark(), l.Text)
 	}
 }
 
@@ -135,7 +116,7 @@ func (p *printer) progress(at string, g incident.Progress) {
 	p.line(0, "%s UTC  %s: %s", at, g.Title, g.Phase)
 	p.lines(g.Lines)
 	if g.Failed != "" {
-		p.line(1, "%s %s", mark(report.StepAnomaly), g.Failed)
+		p.line(1, "%s %s", report.StepAnomaly.Mark(), g.Failed)
 	}
 }
 
@@ -167,10 +148,10 @@ func (p *printer) left(s *incident.State) {
 
 func (p *printer) result(what string, err error) {
 	if err != nil {
-		p.line(1, "%s not %s: %v", mark(report.StepAnomaly), what, err)
+		p.line(1, "%s not %s: %v", report.StepAnomaly.Mark(), what, err)
 		return
 	}
-	p.line(1, "%s %s", mark(report.StepOK), what)
+	p.line(1, "%s %s", report.StepOK.Mark(), what)
 }
 
 func join[T ~string](s []T) string {

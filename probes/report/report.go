@@ -420,6 +420,26 @@ const (
 	StepNone    StepState = ""        // of a line only: a detail, neither good nor bad
 )
 
+// Mark is the state as one character, the same everywhere. The characters are one
+// cell wide on every terminal and differ without any colour.
+func (s StepState) Mark() string {
+	switch s {
+	case StepLooking:
+		return "◌"
+	case StepOK:
+		return "✓"
+	case StepNotice:
+		return "!"
+	case StepAnomaly:
+		return "✗"
+	case StepSkipped:
+		return "–"
+	case StepUnknown:
+		return "?"
+	}
+	return "·"
+}
+
 // Result is what a probe answers to the question of a step.
 type Result struct {
 	State    StepState `json:"state"`

@@ -64,26 +64,6 @@ func New(t Theme) *Styles {
 	return s
 }
 
-// Mark is a step's or line's state as one character. The characters are one
-// cell wide everywhere and differ without any colour.
-func Mark(st report.StepState) string {
-	switch st {
-	case report.StepLooking:
-		return "◌"
-	case report.StepOK:
-		return "✓"
-	case report.StepNotice:
-		return "!"
-	case report.StepAnomaly:
-		return "✗"
-	case report.StepSkipped:
-		return "–"
-	case report.StepUnknown:
-		return "?"
-	}
-	return "·"
-}
-
 // Of is the look of a state.
 func (s *Styles) Of(st report.StepState) lipgloss.Style {
 	switch st {
@@ -100,7 +80,7 @@ func (s *Styles) Of(st report.StepState) lipgloss.Style {
 }
 
 // Mark is the mark of a state in its look.
-func (s *Styles) Mark(st report.StepState) string { return s.Of(st).Render(Mark(st)) }
+func (s *Styles) Mark(st report.StepState) string { return s.Of(st).Render(st.Mark()) }
 
 // SeverityState is the step state that a severity looks like.
 func SeverityState(v report.Severity) report.StepState {
