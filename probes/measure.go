@@ -103,8 +103,8 @@ func (a *analysis) judge(c *Diagnosis, d *daemonSet, p float64) judgement {
 		return caused
 	case coverage >= 0.6 && rd >= 0.3 && p < 0.05 && reversed <= 0.3:
 		return likely
-	case A == 1 && a.nobodyOld && a.count(classPending) > 0:
-		return insufficient // one of many that were reached just now, and nobody to compare with
+	case a.nobodyOld && (A == 1 && a.count(classPending) > 0 || a.count(classPending) > 2*A):
+		return insufficient // few of many that were reached just now, and nobody to compare with
 	case few && best >= 0.05 && (A >= 2 || strong) && coverage >= 0.6 && reversed <= 0.3 && attack >= 0.5 && (tight || a.mode == "C") && a.mode != "":
 		return likely
 	}

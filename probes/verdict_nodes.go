@@ -181,7 +181,9 @@ func (c *Diagnosis) rootOfBreak(d *daemonSet) report.Code {
 	A := d.analysis.by[classAfter]
 	own, node := map[report.Code]int{}, map[report.Code]int{}
 	for _, e := range A {
-		node[c.codeOfEpisode(e)]++
+		if code := c.codeOfEpisode(e); code != "" {
+			node[code]++
+		}
 		if e.pod == nil || e.episode.status == corev1.ConditionUnknown && e.node.ready == corev1.ConditionUnknown && !failedBefore(d, e) {
 			continue
 		}
@@ -200,7 +202,10 @@ func (c *Diagnosis) rootOfBreak(d *daemonSet) report.Code {
 		node[report.NodeUnreachable] += node[report.NodeLeaseStale]
 		delete(node, report.NodeLeaseStale)
 	}
-	code, _ := top(node)
+	code, n := top(node)
+	if n == 0 {
+		return report.NodeNotReady // all have recovered, and what they said is not known any more
+	}
 	return code
 }
 
@@ -210,7 +215,7 @@ func failedBefore(d *daemonSet, e *exposure) bool {
 	return t != nil && !t.since.IsZero() && t.since.Before(e.episode.shown)
 }
 
-// codeOfEpisode is what the node said while it was down.
+// codeOfEpisode is what the node said while it was down, "" where nobody kept it.
 func (c *Diagnosis) codeOfEpisode(e *exposure) report.Code {
 	if e.node.failing() {
 		if e.node.code == report.NodeNeverReady {
@@ -223,6 +228,9 @@ func (c *Diagnosis) codeOfEpisode(e *exposure) report.Code {
 	}
 	if e.episode.status == corev1.ConditionUnknown {
 		return report.NodeUnreachable
+	}
+	if e.episode.message == "" {
+		return ""
 	}
 	code, _ := readyFalse(e.episode.message)
 	return code
