@@ -42,10 +42,11 @@ func (c *Diagnosis) buildReport() {
 	for i := range all {
 		w := &all[i]
 		tidy(w)
-		if c.options.Namespace != "" && string(w.Namespace) != c.options.Namespace {
+		kept := slices.Contains(c.options.Keep, w.Key())
+		if c.options.Namespace != "" && string(w.Namespace) != c.options.Namespace && !kept {
 			continue
 		}
-		if !c.options.All && quiet(w) {
+		if !c.options.All && !kept && quiet(w) {
 			r.Quiet++
 			continue
 		}

@@ -32,6 +32,9 @@ type Options struct {
 	// they are looked at all the same, for they may be the cause.
 	Namespace string
 	All       bool // keep the workloads of which there is nothing to say
+	// Keep are workloads that somebody looks at: they stay in the report whatever
+	// there is to say of them.
+	Keep []report.WorkloadKey
 }
 
 // Diagnose concludes what can be concluded from the snapshot.

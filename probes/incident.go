@@ -239,10 +239,16 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 			}
 		}
 	}
-	for _, r := range []cluster.Resource{cluster.Events, cluster.Leases, cluster.DaemonSets} {
+	for _, r := range []cluster.Resource{cluster.Events, cluster.Leases, cluster.DaemonSets, cluster.Pods} {
 		if !c.s.Read(r) {
 			v.Missing = append(v.Missing, report.Textf("%s were not read", r))
 		}
+	}
+	if !c.s.Read(cluster.DaemonSets) || !c.s.Read(cluster.Pods) && c.anyMoves() {
+		// Whether a rollout is the reason is the very thing that could not be looked at.
+		v.Attribution, v.Confidence = report.Undetermined, report.Low
+		v.Summary = report.Textf("%s, and whether a rollout is the reason could not be read: %s", count(len(list), "node")+" "+failVerb(len(list)), names(stateNames(list), 4))
+		v.For = nil
 	}
 	on := map[string]bool{}
 	for _, n := range list {
@@ -269,6 +275,11 @@ func (c *Diagnosis) having(text string) int {
 		}
 	}
 	return n
+}
+
+// anyMoves tells whether a DaemonSet's rollout is in progress.
+func (c *Diagnosis) anyMoves() bool {
+	return slices.ContainsFunc(c.daemonSets, func(d *daemonSet) bool { return d.rollout.State != report.Complete })
 }
 
 // overRequest tells whether a Pod was evicted from the node for using more than it

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -81,11 +82,11 @@ func failedPod(p *corev1.Pod) *podTrouble {
 		return nil
 	}
 	t := &podTrouble{since: p.CreationTimestamp.Time, summary: report.Textf("Failed: %s %s", p.Status.Reason, firstWords(p.Status.Message, 160)),
-		evidence: []report.Evidence{{Source: "Pod.status.reason", Value: report.Textf("%s: %s", p.Status.Reason, p.Status.Message)}}}
+		evidence: []report.Evidence{{Source: "Pod.status.reason", Value: report.Textf("%s: %s", p.Status.Reason, redact.Text(p.Status.Message))}}}
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
 			t.since = cond.LastTransitionTime.Time
-			t.evidence = append(t.evidence, report.Evidence{Source: "Pod.status.conditions[DisruptionTarget]", Value: report.Textf("%s: %s", cond.Reason, cond.Message), At: report.At(t.since)})
+			t.evidence = append(t.evidence, report.Evidence{Source: "Pod.status.conditions[DisruptionTarget]", Value: report.Textf("%s: %s", cond.Reason, redact.Text(cond.Message)), At: report.At(t.since)})
 			if cond.Reason == "PreemptionByScheduler" {
 				t.code = report.PodPreempted
 			}
@@ -131,7 +132,7 @@ func (c *Diagnosis) unscheduled(p *corev1.Pod) *podTrouble {
 	}
 	return &podTrouble{code: schedulingCode(cond.Message), since: cond.LastTransitionTime.Time,
 		summary:  report.Textf("cannot be scheduled: %s", firstWords(cond.Message, 200)),
-		evidence: []report.Evidence{{Source: "Pod.status.conditions[PodScheduled]", Value: report.Textf("%s: %s", cond.Reason, cond.Message), At: report.At(cond.LastTransitionTime.Time)}}}
+		evidence: []report.Evidence{{Source: "Pod.status.conditions[PodScheduled]", Value: report.Textf("%s: %s", cond.Reason, redact.Text(cond.Message)), At: report.At(cond.LastTransitionTime.Time)}}}
 }
 
 func schedulingCode(message string) report.Code {
@@ -209,7 +210,7 @@ func waitingTrouble(c *Diagnosis, p *corev1.Pod, s corev1.ContainerStatus, sourc
 		last = s.State.Terminated
 	}
 	if w := s.State.Waiting; w != nil {
-		ev := []report.Evidence{{Source: report.Clean(source), Value: report.Textf("waiting %s: %s", w.Reason, w.Message)}}
+		ev := []report.Evidence{{Source: report.Clean(source), Value: report.Textf("waiting %s: %s", w.Reason, redact.Text(w.Message))}}
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 			return c.imageTrouble(p, s, w, ev)
@@ -309,7 +310,7 @@ func eventEvidence(e *corev1.Event) report.Evidence {
 	if e.Count > 1 {
 		n = fmt.Sprintf(" (%d times)", e.Count)
 	}
-	return report.Evidence{Source: report.Textf("Event %s of %s", e.Reason, cluster.EventSource(e)), Value: report.Textf("%s%s", e.Message, n), At: report.At(cluster.EventLast(e))}
+	return report.Evidence{Source: report.Textf("Event %s of %s", e.Reason, cluster.EventSource(e)), Value: report.Textf("%s%s", redact.Text(e.Message), n), At: report.At(cluster.EventLast(e))}
 }
 
 // imageTrouble says why an image cannot be had. The waiting message or, where it

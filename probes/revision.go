@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -174,13 +175,29 @@ func templateDiff(from, to *corev1.PodTemplateSpec) []report.Text {
 	return out
 }
 
+// hideSecret hides a value that looks secret by the name that leads to it or by its own
+// form. The value of an environment variable, a header or an argument whose name
+// promises a secret is hidden as a whole.
+func hideSecret(path, value string) string {
+	if secretName.MatchString(path) && !harmless(path) {
+		return redact.Hidden
+	}
+	if name, _, found := strings.Cut(strings.TrimLeft(value, "-"), "="); found && secretName.MatchString(name) {
+		return redact.Hidden
+	}
+	return redact.Text(value)
+}
+
 var secretName = regexp.MustCompile(`(?i)(passw|secret|token|credential|api[-_]?key|private[-_]?key|auth|bearer|dsn)`)
 
-func hideSecret(path, value string) string {
-	if i := strings.Index(path, "env["); i >= 0 && strings.HasSuffix(path, ".value") && (secretName.MatchString(path[i:]) || strings.Contains(value, "://") && strings.Contains(value, "@")) {
-		return "(hidden)"
+// harmless tells of a path that names a Secret or a token's mount and holds none.
+func harmless(path string) bool {
+	for _, end := range []string{".name", ".secretName", ".mountPath", ".key", ".path", ".optional", ".image", ".defaultMode", ".expirationSeconds", ".audience"} {
+		if strings.HasSuffix(path, end) {
+			return true
+		}
 	}
-	return value
+	return !strings.Contains(path, ".env[") && !strings.Contains(path, "annotations") && !strings.Contains(path, "httpHeaders")
 }
 
 // flatten writes a template as path -> value; list items go by their name where
@@ -211,6 +228,14 @@ func flattenInto(out map[string]string, path string, v any) {
 	case []any:
 		for i, x := range v {
 			key := fmt.Sprint(i)
+			if i > 0 {
+				// "--token", "abc": the flag's value is an element of its own.
+				if flag, ok := v[i-1].(string); ok && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && secretName.MatchString(flag) {
+					if _, ok := x.(string); ok {
+						x = redact.Hidden
+					}
+				}
+			}
 			if m, ok := x.(map[string]any); ok {
 				for _, name := range []string{"name", "mountPath", "key", "containerPort"} {
 					if s, ok := m[name]; ok {

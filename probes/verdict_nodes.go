@@ -93,7 +93,12 @@ func (a *analysis) lagText() string {
 	for _, e := range a.by[classAfter] {
 		k := e.episode.status
 		vague = vague || e.deleted.Width() > time.Minute
+		// Ready=False shows within seconds, so that what was seen is the better time;
+		// Unknown shows a grace period late, so that its onset is.
 		from := e.episode.onset.Mid().Sub(e.deleted.Mid()).Seconds()
+		if k == corev1.ConditionFalse {
+			from = e.episode.shown.Sub(e.deleted.Mid()).Seconds()
+		}
 		from = max(from, 0)
 		if n[k] == 0 || from < lo[k] {
 			lo[k] = from
@@ -136,6 +141,9 @@ func (a *analysis) controlText(rev int64) string {
 	case old+clean == 0:
 		return "no node without it is left to compare with."
 	case old == 0:
+		if clean == 1 {
+			return "the one node without it did not."
+		}
 		return fmt.Sprintf("none of the %s without it did.", count(clean, "node"))
 	}
 	return fmt.Sprintf("%d of the %s without it did.", old, count(old+clean, "node"))

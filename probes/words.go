@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
@@ -29,6 +30,9 @@ func short(d time.Duration) string {
 	if d < 0 {
 		d = 0
 	}
+	if d > 100*365*24*time.Hour {
+		return "a very long time"
+	}
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", int(d.Round(time.Second).Seconds()))
@@ -48,9 +52,9 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
-// firstWords is the beginning of a message, cut at a word.
+// firstWords is the beginning of a message, cut at a word; what looks secret is hidden.
 func firstWords(s string, n int) string {
-	s = strings.Join(strings.Fields(string(report.Clean(s))), " ")
+	s = strings.Join(strings.Fields(string(report.Clean(redact.Text(s)))), " ")
 	r := []rune(s)
 	if len(r) <= n {
 		return s

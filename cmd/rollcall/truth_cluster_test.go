@@ -225,11 +225,6 @@ func (tr *trial) strategy(ds *appsv1.DaemonSet) {
 		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable, MaxSurge: &surge}}
 }
 
-func (tr *trial) surges(ds *appsv1.DaemonSet) bool {
-	ru := ds.Spec.UpdateStrategy.RollingUpdate
-	return ru != nil && ru.MaxSurge != nil && ru.MaxSurge.String() != "0"
-}
-
 // well are the programs of a DaemonSet whose every version does what it should.
 func (tr *trial) well(programs map[string]sim.Program, ds *appsv1.DaemonSet, version int) {
 	pull := tr.span(2*time.Second, 10*time.Second)

@@ -56,7 +56,7 @@ func forwardPlugins(from io.Reader, terminal io.Writer) {
 		if plugins.silent.Load() {
 			plugins.logger.Load().Warn("credential plugin", "stderr", string(report.Clean(string(buf[:n]))))
 		} else {
-			terminal.Write(buf[:n])
+			_, _ = terminal.Write(buf[:n]) // there is nobody to tell
 		}
 		if err != nil {
 			return

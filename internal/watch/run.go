@@ -79,7 +79,7 @@ func (s *Source) Once(ctx context.Context) (*cluster.Snapshot, error) {
 
 // nothing is why nothing was read at all, nil where something was.
 func (s *Source) nothing() error {
-	why := error(context.DeadlineExceeded)
+	var why error = context.DeadlineExceeded
 	for _, f := range s.base {
 		st := f.state()
 		if !st.loading {

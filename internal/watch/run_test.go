@@ -103,7 +103,7 @@ func TestRunPublishesAtMostTenTimesASecondAndAtLeastOnce(t *testing.T) {
 		if n := r.count() - before; n < 10 || n > 14 { // a tick each second; Leases polled once or twice
 			t.Errorf("%d snapshots in ten quiet seconds", n)
 		}
-		snaps, times := r.snaps[before:], r.times[before:]
+		snaps := r.snaps[before:]
 		for i := 1; i < len(snaps); i++ {
 			if !snaps[i].AsOf.After(snaps[i-1].AsOf) {
 				t.Errorf("AsOf stands still at %v", snaps[i].AsOf)
@@ -118,7 +118,7 @@ func TestRunPublishesAtMostTenTimesASecondAndAtLeastOnce(t *testing.T) {
 		if n := r.count() - before; n > 32 || n < 20 {
 			t.Errorf("%d snapshots for 500 events in two seconds", n)
 		}
-		times = r.times[before:]
+		times := r.times[before:]
 		for i := 1; i < len(times); i++ {
 			if d := times[i].Sub(times[i-1]); d < 100*time.Millisecond {
 				t.Errorf("two snapshots within %v", d)

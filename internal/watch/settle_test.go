@@ -51,7 +51,7 @@ func TestSettleShowsEverythingUpToTheVersion(t *testing.T) {
 		if !snap.PodsKnown(calm) || len(snap.PodsOf(calm)) != 3 || snap.Node("n4") == nil || snap.NodeLease("n4") == nil || len(snap.EventsOf("Pod", "shop", "calm-1")) != 1 {
 			t.Errorf("Pods %q, n4 %v, lease %v", podNames(snap), snap.Node("n4") != nil, snap.NodeLease("n4"))
 		}
-		if snap.Source.Type != "practice" || !snap.AsOf.Equal(time.Now().UTC().Round(0)) && snap.AsOf.Sub(time.Now()).Abs() > time.Second {
+		if snap.Source.Type != "practice" || !snap.AsOf.Equal(time.Now().UTC().Round(0)) && time.Until(snap.AsOf).Abs() > time.Second {
 			t.Errorf("as of %v, source %+v", snap.AsOf, snap.Source)
 		}
 		if d := time.Since(start); d > 0 {

@@ -375,6 +375,6 @@ func manages(manager, apiVersion string, at time.Time) metav1.ManagedFieldsEntry
 	}
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: op, APIVersion: apiVersion, Time: &t, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:spec":{}}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:spec":{}}}}`),
 	}
 }

@@ -274,7 +274,7 @@ func (f *fakeAPI) Patch(ctx context.Context, ref Ref, t PatchType, patch []byte,
 	was := object(f.w.ds, "", 0)
 	now, err := p.Apply(was.Raw)
 	if err != nil { // as the API server: 422, whatever the reason
-		return Object{}, fmt.Errorf("the server rejected our request due to an error in our request: %v", err)
+		return Object{}, fmt.Errorf("the server rejected our request due to an error in our request: %w", err)
 	}
 	next := &appsv1.DaemonSet{}
 	if err := json.Unmarshal(now, next); err != nil {

@@ -3,6 +3,7 @@ package incident
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rollcall-k8s/rollcall/probes"
@@ -113,7 +114,11 @@ func (wall) Now() time.Time { return time.Now() }
 // checklist looks at it, and so does every proof that is running.
 func (l *Loop) Observe(s *cluster.Snapshot) *State {
 	l.snap, l.dead = s, ""
-	l.diag = l.diagnose(s, l.cfg.Options)
+	o := l.cfg.Options
+	if l.open != nil {
+		o.Keep = append(slices.Clone(o.Keep), l.open.View().Target)
+	}
+	l.diag = l.diagnose(s, o)
 	l.diag.Report.GeneratedAt = report.Time{Time: l.cfg.Clock.Now().UTC()}
 	l.noteLink()
 	if l.began.IsZero() {

@@ -100,7 +100,7 @@ func TestNamesSayWhenAndWhere(t *testing.T) {
 			t.Errorf("%q: got %s", context, got)
 		}
 	}
-	if fileName(start, "a") == fileName(start, "a") {
+	if first, second := fileName(start, "a"), fileName(start, "a"); first == second {
 		t.Error("two sessions of one second share a name")
 	}
 }

@@ -83,7 +83,7 @@ func (s *Server) authorize(q *request) error {
 	if q.namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", q.namespace)
 	}
-	message := fmt.Errorf("User %q cannot %s resource %q in API group %q %s", q.user, q.verb, resource, q.gvr.Group, where) //nolint:staticcheck // the API server's text
+	message := fmt.Errorf("User %q cannot %s resource %q in API group %q %s", q.user, q.verb, resource, q.gvr.Group, where)
 	return apierrors.NewForbidden(schema.GroupResource{Group: q.gvr.Group, Resource: q.gvr.Resource}, q.name, message)
 }
 

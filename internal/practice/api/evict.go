@@ -57,7 +57,7 @@ func (s *Server) spendBudget(pod *corev1.Pod, dryRun bool) error {
 		return nil
 	}
 	if len(matching) > 1 {
-		return apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")) //nolint:staticcheck // the API server's text
+		return apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
 	}
 	budget := matching[0].DeepCopy()
 	if budget.Status.ObservedGeneration < budget.Generation {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -17,7 +18,8 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	defer func() {
 		// A mistake in this package: say it to the client, which is a test or the practice session.
-		if p := recover(); p == http.ErrAbortHandler {
+		p := recover()
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(p)
 		} else if p != nil {
 			writeError(w, req, apierrors.NewInternalError(fmt.Errorf("practice API server: panic: %v\n%s", p, debug.Stack())))

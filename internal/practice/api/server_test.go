@@ -18,7 +18,6 @@ var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 var (
 	podsGVR       = corev1.SchemeGroupVersion.WithResource("pods")
-	nodesGVR      = corev1.SchemeGroupVersion.WithResource("nodes")
 	eventsGVR     = corev1.SchemeGroupVersion.WithResource("events")
 	daemonSetsGVR = appsv1.SchemeGroupVersion.WithResource("daemonsets")
 )

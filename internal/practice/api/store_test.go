@@ -253,7 +253,7 @@ func TestManagedFieldsSayWhoChangedWhatAndWhen(t *testing.T) {
 func owns(t *testing.T, e metav1.ManagedFieldsEntry, path []string) bool {
 	t.Helper()
 	var at any
-	if err := json.Unmarshal(e.FieldsV1.Raw, &at); err != nil {
+	if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &at); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range path {

@@ -220,9 +220,7 @@ func TestInformersFollowTheServer(t *testing.T) {
 					t.Helper()
 					synctest.Wait()
 					var seen []string
-					for _, k := range podInformer.GetStore().ListKeys() {
-						seen = append(seen, k)
-					}
+					seen = append(seen, podInformer.GetStore().ListKeys()...)
 					if got := len(seen); fmt.Sprint(got) != want {
 						t.Errorf("informer holds %v, want %s", seen, want)
 					}

@@ -80,7 +80,3 @@ func hasTaint(taints []corev1.Taint, key string, effect corev1.TaintEffect) bool
 	}
 	return false
 }
-
-func isCritical(p *corev1.Pod) bool {
-	return p.Spec.Priority != nil && *p.Spec.Priority >= 2_000_000_000
-}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -133,7 +132,7 @@ func refContainer(p *corev1.Pod, init bool, container string) corev1.ObjectRefer
 
 func refApps(kind string, o metav1.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{
-		APIVersion: "apps/v1", Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: types.UID(o.GetUID()),
+		APIVersion: "apps/v1", Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
 		ResourceVersion: o.GetResourceVersion(),
 	}
 }

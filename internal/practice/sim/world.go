@@ -108,7 +108,7 @@ func New(clock *Clock, store *api.Server, o Options) *World {
 	w.services = newTable[*corev1.Service](w, corev1.SchemeGroupVersion.WithResource("services"))
 	w.slices = newTable[*discoveryv1.EndpointSlice](w, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"))
 	w.podsByNode = w.pods.indexBy(func(p *corev1.Pod) string { return p.Spec.NodeName })
-	w.podsByOwner = w.pods.indexBy(func(p *corev1.Pod) string { return string(ownerUID(p)) })
+	w.podsByOwner = w.pods.indexBy(func(p *corev1.Pod) string { return ownerUID(p) })
 
 	w.nodes.watch(w.nodeChanged)
 	w.pods.watch(w.podChanged)

@@ -57,7 +57,7 @@ func TestWhereACaptureGoes(t *testing.T) {
 		if s := load(t, got.Path); len(s.Nodes) != 1 {
 			t.Errorf("%s: %d nodes", target, len(s.Nodes))
 		}
-		err = filepath.WalkDir(got.Path, func(path string, e os.DirEntry, err error) error {
+		err = filepath.WalkDir(got.Path, func(path string, e os.DirEntry, _ error) error {
 			info, err := e.Info()
 			if err == nil && info.Mode().Perm()&0o077 != 0 {
 				t.Errorf("%s: others may read %s: %v", target, path, info.Mode())

@@ -18,13 +18,15 @@ import (
 
 // Page is the triage page: the state that it shows and where the operator is in it.
 type Page struct {
-	st       *incident.State
-	rows     []*report.Workload // after the filter
-	list     list.List
-	selected report.WorkloadKey // the cursor stays on a workload when the order changes
-	filter   *field.Field       // nil while nothing is typed
-	listTop  int                // first line of the list in the last View
-	page     int                // its height
+	st   *incident.State
+	rows []*report.Workload // after the filter
+	list list.List
+	// selected is the workload that the operator has put the cursor on; it stays there
+	// when the order changes. Until then the cursor is on the first row, whichever that is.
+	selected report.WorkloadKey
+	filter   *field.Field // nil while nothing is typed
+	listTop  int          // first line of the list in the last View
+	page     int          // its height
 }
 
 // Set takes a new state; the cursor stays on its workload.
@@ -53,10 +55,7 @@ func (p *Page) refilter() {
 		}
 		p.rows = append(p.rows, w)
 	}
-	if at >= 0 {
-		p.list.Select(at, len(p.rows))
-	}
-	p.remember()
+	p.list.Select(max(at, 0), len(p.rows))
 }
 
 func (p *Page) remember() {
