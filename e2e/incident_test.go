@@ -27,7 +27,7 @@ func TestIncidentFromTriageToNotes(t *testing.T) {
 
 	c.waitForNodes(t, corev1.ConditionFalse, 3)
 	e.WaitFor("SPREADING", "CAUSE", agent.name, "breaks nodes")
-	e.find(agent.name)
+	e.Type(terminal.Enter)
 	e.WaitFor("1/11", "Which rollout is moving?")
 	e.Type(terminal.Enter)
 	e.WaitFor("2/11", "Is it still spreading")
@@ -156,16 +156,6 @@ func (e operatorsTerminal) readProgress(title string) {
 	e.WaitFor(box, title)
 	e.Type(terminal.Escape)
 	e.Wait("the progress is closed", func(screen string) bool { return !strings.Contains(screen, box) })
-}
-
-// find opens a workload by a part of its name.
-func (e operatorsTerminal) find(name string) {
-	e.Type("/")
-	e.WaitFor("Find anything")
-	e.Type(name)
-	selected := regexp.MustCompile(`▸ workload .*` + regexp.QuoteMeta(name))
-	e.Wait("it is found", selected.MatchString)
-	e.Type(terminal.Enter)
 }
 
 // goTo opens the step with that title, from the list of all steps.
