@@ -183,6 +183,9 @@ func (c *ControlPlane) startControllerManager(ctx context.Context, programs bina
 		fmt.Sprintf("--leader-elect=%t", o.LeaderElection),
 		// Nodes are looked at more often than the default of 5 s, so that tests wait less.
 		"--node-monitor-period=2s",
+		// The default of 20 requests a second for each controller is for clusters that
+		// are not tested.
+		"--kube-api-qps=500", "--kube-api-burst=1000",
 	}
 	if o.Grace > 0 {
 		args = append(args, "--node-monitor-grace-period="+o.Grace.String())

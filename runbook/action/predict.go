@@ -38,7 +38,7 @@ func predict(s *cluster.Snapshot, f future) Prediction {
 	inLoop := map[string]bool{}
 	for _, slot := range w.loop.Slots {
 		inLoop[slot.Node] = true
-		w.slot(slot)
+		w.slot(w.cleanUp(slot))
 	}
 	for _, n := range s.Nodes {
 		if !inLoop[n.Name] && cluster.InPool(n, f.template) {
@@ -57,28 +57,43 @@ type forecast struct {
 	rolling bool
 
 	removed, made, must, may, outdated int // nodes, by what happens to their Pod
-	held                               int // units of the budget that nodes out of reach keep for good
+	spare                              int // Pods whose node has one of the template already
+	joined                             int // Pods that wait for the one of the template beside them
+	used                               int // units of the budget in use when the update loop first runs
+	held                               int // units that nodes out of reach keep for good
+	traps                              int // nodes out of reach that will, once their turn comes
 	touched                            []string
+	leave
 }
 
-func (w *forecast) slot(slot cluster.Slot) {
+func (w *forecast) surging() bool { return w.rolling && w.loop.MaxSurge > 0 }
+
+// slot files one node; beside are the Pods that the clean-up removes there.
+func (w *forecast) slot(slot cluster.Slot, beside []*corev1.Pod) {
 	n := w.s.Node(slot.Node)
 	pod := ""
 	if p := slot.Pod(); p != nil {
 		pod = p.Name
 	}
 	live := slot.Old != nil || slot.New != nil
+	uses := w.uses(slot)
+	if uses {
+		w.used++
+	}
+	if w.surging() {
+		w.weigh(slot, n != nil && reachable(n), w.available)
+	}
 	if n == nil {
 		w.OutOfReach = append(w.OutOfReach, report.Textf("%s  %s: the Node object is gone, garbage collection will remove the Pod", slot.Node, pod))
 		return
 	}
 	settled := slot.State == cluster.SlotNewAvailable || slot.State == cluster.SlotNewUnavailable
 	if !reachable(n) {
-		if slot.State == cluster.SlotNewAvailable && slot.MayStay {
+		if slot.State == cluster.SlotNewAvailable && slot.MayStay && len(beside) == 0 {
 			w.Untouched++
 			return
 		}
-		w.held++
+		w.lost(slot, uses)
 		w.OutOfReach = append(w.OutOfReach, report.Textf("%s  %s: Ready=Unknown, nothing reaches its kubelet", slot.Node, pod))
 		return
 	}
@@ -89,12 +104,21 @@ func (w *forecast) slot(slot cluster.Slot) {
 		w.NeverBack = append(w.NeverBack, report.Textf("%s  loses its Pod at once: %s", slot.Node, why))
 		return
 	}
-	if !slot.ShouldRun && !settled {
+	w.spare += len(beside)
+	if !slot.ShouldRun && !settled && slot.State != cluster.SlotBoth {
 		w.NeverBack = append(w.NeverBack, report.Textf("%s  gets no Pod back once it is replaced: %s", slot.Node, whyNot(n, w.f.template)))
 	}
 	switch slot.State {
 	case cluster.SlotNewAvailable, cluster.SlotNewUnavailable:
-		w.Untouched++
+		if len(beside) == 0 {
+			w.Untouched++
+		} else {
+			w.Now = append(w.Now, report.Textf("%s  %s: removed at once, its node has %s of this template already", slot.Node, beside[0].Name, pod))
+		}
+		return
+	case cluster.SlotBoth:
+		w.joined++
+		w.Then = append(w.Then, report.Textf("%s  %s: removed when %s beside it is available", slot.Node, slot.Old.Name, slot.New.Name))
 		return
 	case cluster.SlotEmpty:
 		w.made++
@@ -107,11 +131,45 @@ func (w *forecast) slot(slot cluster.Slot) {
 	case cluster.SlotOldUnavailable:
 		w.old(slot.Node, pod, &w.must)
 	case cluster.SlotOldAvailable:
-		w.old(slot.Node, pod, &w.may)
-	case cluster.SlotBoth, cluster.SlotMany:
+		if w.surging() && !slot.ShouldRun {
+			w.leaving++
+			w.Then = append(w.Then, report.Textf("%s  %s: removed when as many others are available as there are nodes for it", slot.Node, pod))
+			return
+		}
 		w.old(slot.Node, pod, &w.may)
 	}
 	w.touched = append(w.touched, slot.Node)
+}
+
+// uses tells whether the node uses up a unit of the budget when the update loop
+// first runs, which is after the clean-up: a Pod that may not stay is on its way
+// out by then. The surge is used only by nodes where a new Pod that is not
+// available stands beside an old one.
+// Source: pkg/controller/daemon/update.go, rollingUpdate.
+func (w *forecast) uses(slot cluster.Slot) bool {
+	gone := !slot.MayStay && !slot.Missing && (slot.Old != nil || slot.New != nil)
+	if w.surging() {
+		return slot.State == cluster.SlotBoth && !gone
+	}
+	return gone || slot.Holds()
+}
+
+// lost counts what a node out of reach does to the budget. Its Pod never ends and a
+// new one never starts, so that what it uses it keeps. One that still counts as
+// available, as that of a node whose kubelet said Ready=False before it fell silent,
+// uses nothing until it is replaced.
+func (w *forecast) lost(slot cluster.Slot, uses bool) {
+	surging := w.surging()
+	switch {
+	case uses, surging && slot.State == cluster.SlotOldUnavailable && slot.ShouldRun && cluster.PodReady(slot.Old):
+		w.held++
+	case slot.State == cluster.SlotOldAvailable && slot.MayStay && (!surging || slot.ShouldRun):
+		w.traps++
+	}
+}
+
+func (w *forecast) available(p *corev1.Pod) bool {
+	return cluster.PodAvailable(p, cluster.MinReady(w.f.ds), w.s.AsOf)
 }
 
 // old files a Pod that the template leaves outdated.
@@ -138,6 +196,9 @@ func (w *forecast) summarise() {
 	if w.made > 0 {
 		say("NOW %s made from this template on nodes that have none", count(w.made, "Pod"))
 	}
+	if w.spare > 0 {
+		say("NOW %s removed beside one of this template", count(w.spare, "Pod"))
+	}
 	if w.rolling {
 		w.rollingSummary(say)
 	} else {
@@ -163,28 +224,39 @@ func (w *forecast) summarise() {
 
 func (w *forecast) rollingSummary(say func(string, ...any)) {
 	budget, unit := w.loop.MaxUnavailable, "maxUnavailable"
-	used := w.loop.Used
-	if w.loop.MaxSurge > 0 {
-		budget, unit, used = w.loop.MaxSurge, "maxSurge", w.held
+	if w.surging() {
+		budget, unit = w.loop.MaxSurge, "maxSurge"
 	}
-	first := max(0, min(budget-used, w.may))
+	first := max(0, min(budget-w.used, w.may))
 	if w.must > 0 {
 		say("NOW %s: they are not available and do not count against the budget", replaced(w.must))
 	}
 	if first > 0 || w.must == 0 && w.removed == 0 {
-		say("NOW %s, in any order of nodes: %s %d, %d of it in use", replaced(first), unit, budget, min(used, budget))
+		upTo := ""
+		if w.traps > 0 && first > 0 {
+			upTo = "up to " // a node out of reach may be next instead
+		}
+		say("NOW %s%s, in any order of nodes: %s %d, %d of it in use", upTo, replaced(first), unit, budget, min(w.used, budget))
 	}
+	w.leaveSummary(say)
 	rest := w.may - first
 	batch := budget - w.held
 	switch {
+	case w.may == 0:
+	case batch > 0 && batch <= w.traps:
+		say("THEN at most %s, in any order of nodes: the %s of %s out of reach still counts as available, and holds a unit of the %s of %d for good when its turn comes",
+			count(w.may, "Pod"), podOrPods(w.traps), count(w.traps, "node"), unit, budget)
 	case rest == 0:
 	case batch <= 0:
-		say("THEN %s for ever: %s out of reach hold the whole %s of %d; nothing moves until it is above %d",
-			countVerb(rest, "Pod", "waits", "wait"), count(w.held, "node"), unit, budget, w.held)
-	case w.held > 0:
-		say("THEN %s, %d at a time: %d of the %s of %d are held by nodes out of reach", count(rest, "Pod"), batch, w.held, unit, budget)
+		say("THEN %s for ever: %s out of reach %s the whole %s of %d; nothing moves until it is above %d",
+			countVerb(rest, "Pod", "waits", "wait"), count(w.held, "node"), holds(w.held), unit, budget, w.held)
+	case w.held+w.traps > 0:
+		say("THEN %s, %d at a time: %d of the %s of %d %s held by nodes out of reach", count(rest, "Pod"), batch-w.traps, w.held+w.traps, unit, budget, isOrAre(w.held+w.traps))
 	default:
 		say("THEN %s, %d at a time", count(rest, "Pod"), batch)
+	}
+	if w.joined > 0 {
+		say("THEN %s removed when the one of this template beside %s is available", count(w.joined, "Pod"), itOrThem(w.joined))
 	}
 }
 

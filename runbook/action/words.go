@@ -25,3 +25,31 @@ func stays(n int) string {
 	}
 	return "stay"
 }
+
+func holds(n int) string {
+	if n == 1 {
+		return "holds"
+	}
+	return "hold"
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+func podOrPods(n int) string {
+	if n == 1 {
+		return "Pod"
+	}
+	return "Pods"
+}
