@@ -391,8 +391,19 @@ func (c *Diagnosis) stakeFindings() []report.Finding {
 		for _, n := range down {
 			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n), Value: report.Clean(readiness(c.nodes[n]))})
 		}
-		if quorum := len(planes)/2 + 1; len(planes)-len(down) < quorum && len(planes) > 1 {
-			parts = append(parts, "an etcd on them has lost its quorum")
+		// A kubelet that says False is alive, and so are static Pods on the host's network.
+		silent := 0
+		for _, n := range down {
+			if !c.nodes[n].reachable() {
+				silent++
+			}
+		}
+		switch quorum := len(planes)/2 + 1; {
+		case len(planes) == 1:
+		case len(planes)-silent < quorum:
+			parts = append(parts, "if etcd runs on them and they are down, it has lost its quorum")
+		case len(planes)-len(down) < quorum:
+			parts = append(parts, "should they be lost for good, an etcd on them has no quorum")
 		}
 	}
 	if len(next) > 0 {
