@@ -73,6 +73,10 @@ func TestPracticeIsDiagnosedAndFrozenInEveryTerminal(t *testing.T) {
 			e.Type("F")
 			e.WaitFor("dry run accepted", "y do it")
 			e.Type("y")
+			const box = "What was confirmed"
+			e.WaitFor(box)
+			e.Type(terminal.Escape)
+			e.Wait("the progress is closed", gone(box))
 			e.WaitFor("frozen")
 
 			e.Resize(size.columns-10, size.rows-4)
