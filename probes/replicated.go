@@ -107,6 +107,14 @@ func (c *Diagnosis) readDeployment(d *appsv1.Deployment) *replicated {
 		}
 	}
 	inProgress := ro.Updated < r.want || int(d.Status.Replicas) > ro.Updated
+	for i := range d.Status.Conditions {
+		// Until the controller has seen the revision complete once, Pods of it that are
+		// not available are the rollout, the first one included; afterwards they are not.
+		// Source: pkg/controller/deployment/progress.go, syncRolloutStatus.
+		if c := &d.Status.Conditions[i]; c.Type == appsv1.DeploymentProgressing && c.Reason != "NewReplicaSetAvailable" && r.missing > 0 {
+			inProgress = true
+		}
+	}
 	c.finishReplicated(r, inProgress)
 	return r
 }
