@@ -22,9 +22,11 @@ import (
 // revision 1 on and stands where it stands, drawn at random.
 type situation struct {
 	*stage
-	revisions int // how many templates it has had
-	minReady  time.Duration
-	dedicated bool // some nodes carry a taint that only some revisions tolerate
+	revisions     int // how many templates it has had
+	minReady      time.Duration
+	statuses      *statuses
+	disagreements []string // with kubectl
+	dedicated     bool     // some nodes carry a taint that only some revisions tolerate
 }
 
 const agentName = "agent"
@@ -207,7 +209,8 @@ func (s *situation) roll(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	_, _, err = s.settle(ctx, agentName)
+	return err
 }
 
 func (s *situation) delete(ctx context.Context, pod *corev1.Pod) error {

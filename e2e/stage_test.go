@@ -331,23 +331,46 @@ func (s *stage) settle(ctx context.Context, name string) (*picture, *appsv1.Daem
 // which the controller acknowledges at the end of a whole sync only.
 func (s *stage) syncOnce(ctx context.Context, name string) (*appsv1.DaemonSet, error) {
 	sets := s.client.AppsV1().DaemonSets(s.name)
-	s.syncs++
-	patch := fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, 20+s.syncs%2)
-	ds, err := sets.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "settle"})
-	if err != nil {
-		return nil, err
+	nudge := func() (*appsv1.DaemonSet, error) {
+		s.syncs++
+		patch := fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, 20+s.syncs%2)
+		return sets.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "settle"})
 	}
-	for want := ds.Generation; ds.Status.ObservedGeneration < want; {
+	ds, err := nudge()
+	for polls := 1; err == nil && ds.Status.ObservedGeneration < ds.Generation; polls++ {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the DaemonSet controller does not observe generation %d of %s/%s: %w", want, s.name, name, ctx.Err())
+			return nil, fmt.Errorf("the DaemonSet controller does not observe generation %d of %s/%s: %w", ds.Generation, s.name, name, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
-		if ds, err = sets.Get(ctx, name, metav1.GetOptions{}); err != nil {
-			return nil, err
+		if polls%stuckAfter == 0 {
+			if err := s.unstick(ctx); err != nil {
+				return nil, err
+			}
+			ds, err = nudge()
+		} else {
+			ds, err = sets.Get(ctx, name, metav1.GetOptions{})
 		}
 	}
-	return ds, nil
+	return ds, err
+}
+
+// stuckAfter is after how many looks the controller counts as stuck.
+const stuckAfter = 100
+
+// unstick lets the Pods end that are on their way out. The controller counts what it
+// still expects to see deleted; where one Pod's end is taken for another's deletion,
+// it deletes that one twice, and then waits for an event that comes only when that
+// Pod has ended: for kubelets, which wait for the test, or five minutes.
+// Source: pkg/controller/controller_utils.go, ControllerExpectations.
+func (s *stage) unstick(ctx context.Context) error {
+	p, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	s.tell("the controller expects a deletion: what is on its way out ends")
+	_, err = s.act(ctx, p, time.Now(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	return err
 }
 
 // miscounted says where the DaemonSet's counters are not those of the picture, ""

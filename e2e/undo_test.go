@@ -47,6 +47,8 @@ func TestPredictionsOfAnUndoComeTrue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	errs, stories := make([]error, *situations), make([][]string, *situations)
+	disagreements := make([][]string, *situations)
+	var compared statuses
 	var running sync.WaitGroup
 	turns := make(chan struct{}, sideBySide)
 	for i := range *situations {
@@ -59,13 +61,18 @@ func TestPredictionsOfAnUndoComeTrue(t *testing.T) {
 			defer cancel()
 			s, err := play(ctx, c.client, fmt.Sprintf("s%d", seed), seed)
 			if err == nil {
+				s.statuses = &compared
 				err = s.undo(ctx, conn.API())
 			}
+			disagreements[i] = s.disagreements
 			s.tell("took %s, %d syncs", time.Since(began).Round(time.Millisecond), s.syncs)
 			errs[i], stories[i] = err, s.story
 		})
 	}
 	running.Wait()
+	for what, n := range compared.compared {
+		t.Logf("%d times %s", n, what)
+	}
 	if all := strings.Join(slices.Concat(stories...), "\n"); *situations >= 50 {
 		for kind, seen := range kinds {
 			if !seen.MatchString(all) {
@@ -73,10 +80,13 @@ func TestPredictionsOfAnUndoComeTrue(t *testing.T) {
 			}
 		}
 	}
+	t.Run("kubectl on Deployments and StatefulSets", c.comparesReplicas)
 	for i, err := range errs {
 		t.Run(fmt.Sprintf("seed %d", *firstSeed+uint64(i)), func(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, strings.Join(stories[i], "\n"))
+			} else if len(disagreements[i]) > 0 {
+				t.Errorf("kubectl and the report disagree:\n  %s\n%s", strings.Join(disagreements[i], "\n  "), strings.Join(stories[i], "\n"))
 			} else if testing.Verbose() {
 				t.Log(strings.Join(stories[i], "\n"))
 			}
@@ -160,6 +170,7 @@ func (s *situation) undo(ctx context.Context, api action.API) error {
 	if preview.Blocked != "" {
 		return fmt.Errorf("preview is blocked: %s", preview.Blocked)
 	}
+	s.compareStatus(ctx, "before the undo")
 	s.tell("%s", describe(before, target.Labels[facts.RevisionHash]))
 	p := read(preview.Prediction)
 	s.tell("%s", p)
@@ -170,6 +181,7 @@ func (s *situation) undo(ctx context.Context, api action.API) error {
 	if err != nil {
 		return fmt.Errorf("after the undo: %w", err)
 	}
+	s.compareStatus(ctx, "at once after the undo")
 	if err := s.finish(ctx); err != nil {
 		return fmt.Errorf("until the undo is through: %w", err)
 	}
@@ -177,6 +189,7 @@ func (s *situation) undo(ctx context.Context, api action.API) error {
 	if err != nil {
 		return err
 	}
+	s.compareStatus(ctx, "in the end")
 	s.tell("AT ONCE %s", describe(atOnce, target.Labels[facts.RevisionHash]))
 	s.tell("IN THE END %s", describe(end, target.Labels[facts.RevisionHash]))
 	o := outcome{before: before, atOnce: atOnce, end: end, hash: target.Labels[facts.RevisionHash], rolling: ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType}
@@ -184,6 +197,25 @@ func (s *situation) undo(ctx context.Context, api action.API) error {
 		return fmt.Errorf("the prediction did not come true:\n  %s", strings.Join(wrong, "\n  "))
 	}
 	return nil
+}
+
+// compareStatus compares what is said of the rollout as it stands.
+func (s *situation) compareStatus(ctx context.Context, when string) {
+	snapshot, err := s.snapshot(ctx)
+	if err != nil {
+		s.disagreements = append(s.disagreements, err.Error())
+		return
+	}
+	// The same object again as if it had just been changed.
+	objects := snapshot.Objects
+	changed := snapshot.DaemonSets[0].DeepCopy()
+	changed.Generation++
+	objects.DaemonSets = []*appsv1.DaemonSet{changed}
+	for _, snapshot := range []*facts.Snapshot{snapshot, facts.New(objects, snapshot.Meta)} {
+		for _, d := range s.statuses.compare(snapshot) {
+			s.disagreements = append(s.disagreements, when+": "+d)
+		}
+	}
 }
 
 // describe is a picture in few words, node by node.
