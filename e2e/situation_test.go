@@ -26,6 +26,8 @@ type situation struct {
 	minReady      time.Duration
 	statuses      *statuses
 	disagreements []string // with kubectl
+	bare          bool     // a node that is NotReady has no Pod, and gets none
+	dead          bool     // a node out of reach holds the whole budget
 	dedicated     bool     // some nodes carry a taint that only some revisions tolerate
 }
 
@@ -51,7 +53,9 @@ func pick[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
 func play(ctx context.Context, client kubernetes.Interface, name string, seed uint64) (*situation, error) {
 	rng := rand.New(rand.NewPCG(seed, 0x6f6c6c63616c6c))
 	s := &situation{stage: &stage{client: client, name: name, rng: rng}}
-	s.dedicated = chance(rng, 35)
+	// Two kinds that chance seldom brings about have seeds of their own.
+	s.bare, s.dead = seed%10 == 3, seed%10 == 7
+	s.dedicated = chance(rng, 35) && !s.bare && !s.dead
 	err := s.open(ctx, 4+rng.IntN(5),
 		func(int) map[string]string { return map[string]string{"pool": pick(rng, []string{"a", "a", "b"})} },
 		func(int) []corev1.Taint {
@@ -67,6 +71,9 @@ func play(ctx context.Context, client kubernetes.Interface, name string, seed ui
 		return s, fmt.Errorf("first rollout: %w", err)
 	}
 	for range rng.IntN(2) {
+		if s.bare || s.dead {
+			break
+		}
 		if err := s.disturb(ctx); err != nil {
 			return s, err
 		}
@@ -75,6 +82,16 @@ func play(ctx context.Context, client kubernetes.Interface, name string, seed ui
 		if err := s.roll(ctx); err != nil {
 			return s, fmt.Errorf("roll out: %w", err)
 		}
+	}
+	switch {
+	case s.bare:
+		return s, s.strip(ctx)
+	case s.dead:
+		if err := s.finish(ctx); err != nil {
+			return s, err
+		}
+		s.tell("%s Ready=Unknown, from True", s.nodes[0])
+		return s, s.turn(ctx, s.nodes[0], corev1.ConditionUnknown)
 	}
 	for range rng.IntN(4) {
 		if err := s.disturb(ctx); err != nil {
@@ -107,9 +124,16 @@ func (s *situation) template() corev1.PodTemplateSpec {
 		},
 	}
 	tolerates := pick(s.rng, tolerationSets)
+	if s.bare {
+		tolerates = tolerationSets[0]
+	}
 	t.Spec.Tolerations = tolerates.set
 	where := "everywhere"
-	switch s.rng.IntN(6) {
+	kind := s.rng.IntN(6)
+	if s.bare || s.dead {
+		kind = 5
+	}
+	switch kind {
 	case 0:
 		where, t.Spec.NodeSelector["pool"] = "nodeSelector pool=a", "a"
 	case 1:
@@ -135,6 +159,10 @@ func (s *situation) deploy(ctx context.Context) error {
 	budgets := []intstr.IntOrString{intstr.FromInt32(1), intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromInt32(3), intstr.FromString("1%"), intstr.FromString("30%"), intstr.FromString("50%")}
 	budget := pick(s.rng, budgets)
 	switch n := s.rng.IntN(10); {
+	case s.dead:
+		one := intstr.FromInt32(1)
+		ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}
+		s.tell("maxUnavailable 1")
 	case n < 2:
 		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 		s.tell("OnDelete")
@@ -210,6 +238,30 @@ func (s *situation) roll(ctx context.Context) error {
 		}
 	}
 	_, _, err = s.settle(ctx, agentName)
+	return err
+}
+
+// strip leaves a node without a Pod, NotReady, where the template tolerates no such node.
+func (s *situation) strip(ctx context.Context) error {
+	node := s.nodes[0]
+	s.tell("%s Ready=False, and its Pods are gone", node)
+	if err := s.turn(ctx, node, corev1.ConditionFalse); err != nil {
+		return err
+	}
+	p, _, err := s.settle(ctx, agentName)
+	if err != nil {
+		return err
+	}
+	live, _ := p.on(node)
+	for _, pod := range live {
+		if err := s.delete(ctx, pod); err != nil {
+			return err
+		}
+	}
+	if p, _, err = s.settle(ctx, agentName); err != nil {
+		return err
+	}
+	_, err = s.act(ctx, p, s.since(false), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node && pod.DeletionTimestamp != nil })
 	return err
 }
 
