@@ -66,8 +66,9 @@ func (c *Diagnosis) readDaemonSets() {
 		for i := range d.loop.Slots {
 			d.slots[d.loop.Slots[i].Node] = &d.loop.Slots[i]
 		}
+		rule := cluster.RuleOf(&ds.Spec.Template)
 		for _, n := range c.nodeList {
-			if d.slots[n.name] != nil && (d.podsKnown || d.slots[n.name].ShouldRun) || cluster.InPool(n.node, &ds.Spec.Template) {
+			if d.slots[n.name] != nil && (d.podsKnown || d.slots[n.name].ShouldRun) || rule.InPool(n.node) {
 				d.pool = append(d.pool, n)
 			}
 		}

@@ -50,12 +50,26 @@ func tolerates(t *corev1.PodTemplateSpec, taint *corev1.Taint) bool {
 
 // Selected tells whether the template's nodeName, nodeSelector and required node
 // affinity accept the node; taints are another matter.
-func Selected(n *corev1.Node, t *corev1.PodTemplateSpec) bool {
-	if t.Spec.NodeName != "" && t.Spec.NodeName != n.Name {
+func Selected(n *corev1.Node, t *corev1.PodTemplateSpec) bool { return RuleOf(t).Selects(n) }
+
+// NodeRule is a template's choice of nodes, parsed once for many of them.
+type NodeRule struct {
+	template *corev1.PodTemplateSpec
+	required nodeaffinity.RequiredNodeAffinity
+}
+
+// RuleOf parses the template's choice of nodes.
+func RuleOf(t *corev1.PodTemplateSpec) *NodeRule {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: t.Spec.NodeSelector, Affinity: t.Spec.Affinity}}
+	return &NodeRule{template: t, required: nodeaffinity.GetRequiredNodeAffinity(pod)}
+}
+
+// Selects is Selected.
+func (r *NodeRule) Selects(n *corev1.Node) bool {
+	if name := r.template.Spec.NodeName; name != "" && name != n.Name {
 		return false
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: t.Spec.NodeSelector, Affinity: t.Spec.Affinity}}
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(n)
+	ok, err := r.required.Match(n)
 	return err == nil && ok
 }
 
@@ -83,11 +97,16 @@ func tolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 // and volumes do not count, and a cordon is tolerated automatically.
 // Source: pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod.
 func ShouldRun(n *corev1.Node, t *corev1.PodTemplateSpec) (shouldRun, mayStay bool) {
-	if !Selected(n, t) {
+	return RuleOf(t).ShouldRun(n)
+}
+
+// ShouldRun is the function of that name.
+func (r *NodeRule) ShouldRun(n *corev1.Node) (shouldRun, mayStay bool) {
+	if !r.Selects(n) {
 		return false, false
 	}
 	mayStay = true
-	untolerated := UntoleratedTaints(n, t)
+	untolerated := UntoleratedTaints(n, r.template)
 	for _, taint := range untolerated {
 		if taint.Effect == corev1.TaintEffectNoExecute {
 			mayStay = false
@@ -99,11 +118,14 @@ func ShouldRun(n *corev1.Node, t *corev1.PodTemplateSpec) (shouldRun, mayStay bo
 // InPool tells whether the DaemonSet is meant for the node: as ShouldRun, but
 // without the taints that tell of a node's condition, so that a node that broke
 // stays part of what must be explained although DESIRED no longer counts it.
-func InPool(n *corev1.Node, t *corev1.PodTemplateSpec) bool {
-	if !Selected(n, t) {
+func InPool(n *corev1.Node, t *corev1.PodTemplateSpec) bool { return RuleOf(t).InPool(n) }
+
+// InPool is the function of that name.
+func (r *NodeRule) InPool(n *corev1.Node) bool {
+	if !r.Selects(n) {
 		return false
 	}
-	for _, taint := range UntoleratedTaints(n, t) {
+	for _, taint := range UntoleratedTaints(n, r.template) {
 		if !ConditionTaint(taint.Key) {
 			return false
 		}
@@ -207,10 +229,11 @@ func (s *Snapshot) UpdateLoop(ds *appsv1.DaemonSet, t *corev1.PodTemplateSpec, u
 	}
 	var u UpdateLoop
 	minReady, known := MinReady(ds), s.PodsKnown(ds.UID)
+	rule := RuleOf(t)
 	add := func(name string, n *corev1.Node) {
 		slot := Slot{Node: name, Missing: n == nil}
 		if n != nil {
-			slot.ShouldRun, slot.MayStay = ShouldRun(n, t)
+			slot.ShouldRun, slot.MayStay = rule.ShouldRun(n)
 		}
 		if slot.ShouldRun {
 			u.Desired++
