@@ -139,7 +139,30 @@ func (k checker) check(a *files.Answer) {
 			k.Errorf("%s is %s", key, w.Verdict.Attribution)
 		}
 	}
+	if a.Quiet {
+		k.quiet()
+	}
 	k.evidence()
+}
+
+// quiet checks that nothing is found above info.
+func (k checker) quiet() {
+	see := func(f report.Finding) {
+		if f.Severity != report.Info {
+			k.Errorf("%s %s about %v, where nobody should be woken", f.Severity, f.Code, f.Object)
+		}
+	}
+	for _, w := range k.all.Workloads {
+		if a := w.Verdict.Attribution; a != report.Healthy && a != report.WaitingForOperator {
+			k.Errorf("%s is %s, where nobody should be woken", w.Key(), a)
+		}
+		for _, f := range w.Findings {
+			see(f)
+		}
+	}
+	for _, f := range k.all.ClusterFindings {
+		see(f)
+	}
 }
 
 // evidence checks what holds for every report: known codes, each with evidence.

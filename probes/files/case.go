@@ -62,8 +62,8 @@ const (
 //	each: 40s
 //	message: "container runtime network not ready: …"
 //
-// The generators are NodePool, Daemon, App (a Deployment), NodeTrouble and
-// Occurrences (events); their fields stand at the types of those names. Status
+// The generators are NodePool, Daemon, App (a Deployment), Serving (a Service),
+// NodeTrouble and Occurrences (events); their fields stand at the types of those names. Status
 // counts are worked out after removals and before patches.
 type Case struct {
 	ID       string
@@ -96,6 +96,8 @@ type Answer struct {
 	// recommendation or a finding; Silent must stand nowhere.
 	Says   []string `json:"says"`
 	Silent []string `json:"silent"`
+	// Quiet asks that nothing is found above info: nobody would be woken.
+	Quiet bool `json:"quiet"`
 	// Workloads are other workloads' answers, by Kind/namespace/name. Attribution
 	// "Healthy" is met by a workload that the report leaves out.
 	Workloads map[string]WorkloadAnswer `json:"workloads"`

@@ -242,7 +242,8 @@ func (w *world) evict(p *corev1.Pod, r PodRule, after, all []*corev1.Node) error
 	return nil
 }
 
-// count works out every generated workload's status, after removals.
+// count works out every generated workload's status and every generated Service's
+// endpoints, after removals.
 func (w *world) count() error {
 	for _, d := range w.daemons {
 		w.countDaemon(d)
@@ -251,6 +252,9 @@ func (w *world) count() error {
 		if err := w.countApp(a); err != nil {
 			return fmt.Errorf("App %s/%s: %w", a.Namespace, a.Name, err)
 		}
+	}
+	for _, s := range w.serving {
+		w.countServing(s)
 	}
 	return nil
 }

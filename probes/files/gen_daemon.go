@@ -177,12 +177,10 @@ func controllerRevision(ds *appsv1.DaemonSet, r revision) (*appsv1.ControllerRev
 
 // counts tells whether the DaemonSet wants a Pod on the node with those taints.
 func (w *world) counts(ds *appsv1.DaemonSet, n *corev1.Node, taints []corev1.Taint) (should, keeps bool) {
-	spec := &ds.Spec.Template.Spec
-	for k, v := range spec.NodeSelector {
-		if has, ok := n.Labels[k]; !ok || has != v {
-			return false, false
-		}
+	if !cluster.Selected(n, &ds.Spec.Template) {
+		return false, false
 	}
+	spec := &ds.Spec.Template.Spec
 	tolerations := append(autoTolerations(spec.HostNetwork), spec.Tolerations...)
 	return tolerated(taints, tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute),
 		tolerated(taints, tolerations, corev1.TaintEffectNoExecute)

@@ -24,6 +24,7 @@ type world struct {
 	pools   []NodePool
 	daemons []*Daemon
 	apps    []*App
+	serving []*Serving
 	trouble []NodeTrouble
 	events  []Occurrences
 	plain   []composed
@@ -63,13 +64,18 @@ func (w *world) read(docs []composed) error {
 				p.fill()
 				w.apps = replace(w.apps, &p, func(q *App) bool { return q.Name == p.Name && q.Namespace == p.Namespace })
 			})
+		case "Serving":
+			err = read(w, d, func(p Serving) {
+				p.fill()
+				w.serving = replace(w.serving, &p, func(q *Serving) bool { return q.Name == p.Name && q.Namespace == p.Namespace })
+			})
 		case "NodeTrouble":
 			err = read(w, d, func(p NodeTrouble) { w.trouble = append(w.trouble, p) })
 		case "Occurrences":
 			err = read(w, d, func(p Occurrences) { w.events = append(w.events, p) })
 		default:
 			if strings.Contains(string(d.raw), `"apiVersion":"`+ownGroup) {
-				err = fmt.Errorf("%s:%d: %s is no generator: NodePool, Daemon, App, NodeTrouble and Occurrences are", d.file, d.line, d.kind)
+				err = fmt.Errorf("%s:%d: %s is no generator: NodePool, Daemon, App, Serving, NodeTrouble and Occurrences are", d.file, d.line, d.kind)
 			}
 			w.plain = append(w.plain, d)
 		}
@@ -137,6 +143,11 @@ func (w *world) build() error {
 	for _, a := range w.apps {
 		if err := w.app(a); err != nil {
 			return fmt.Errorf("App %s/%s: %w", a.Namespace, a.Name, err)
+		}
+	}
+	for _, s := range w.serving {
+		if err := w.serve(s); err != nil {
+			return fmt.Errorf("Serving %s/%s: %w", s.Namespace, s.Name, err)
 		}
 	}
 	for _, e := range w.events {
