@@ -25,6 +25,7 @@ type daemonSet struct {
 	slots     map[string]*cluster.Slot
 	pool      []*nodeState           // nodes that it is meant for, and those with its Pods
 	troubles  map[string]*podTrouble // by Pod name
+	rejected  []rejectedPod          // that failed and are gone
 	change    change
 	changes   []change    // the current one first; an earlier one only after a rollback
 	analyses  []*analysis // of each change, the present one first
@@ -79,6 +80,9 @@ func (c *Diagnosis) readDaemonSets() {
 					d.troubles[p.Name] = t
 				}
 			}
+		}
+		if d.podsKnown {
+			c.rejectedAgain(d)
 		}
 		c.readRevisions(d)
 		c.readChanges(d)

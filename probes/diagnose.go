@@ -16,14 +16,17 @@ import (
 type Diagnosis struct {
 	Report *report.Report
 
-	s          *cluster.Snapshot
-	options    Options
-	grace      time.Duration // node-monitor-grace-period
-	leaseNow   time.Time     // what Leases are measured against
-	nodes      map[string]*nodeState
-	nodeList   []*nodeState // by name
-	daemonSets []*daemonSet
-	replicated []*replicated // Deployments and StatefulSets
+	s        *cluster.Snapshot
+	options  Options
+	grace    time.Duration // node-monitor-grace-period
+	leaseNow time.Time     // what Leases are measured against
+	// managerStarted is when the controller manager last began to watch the nodes anew,
+	// zero where nothing tells of it.
+	managerStarted time.Time
+	nodes          map[string]*nodeState
+	nodeList       []*nodeState // by name
+	daemonSets     []*daemonSet
+	replicated     []*replicated // Deployments and StatefulSets
 }
 
 // Options narrow or widen a diagnosis.

@@ -93,6 +93,7 @@ func (c *Diagnosis) nodeStates() {
 	c.nodes = make(map[string]*nodeState, len(c.s.Nodes))
 	c.grace, _ = c.s.Grace()
 	c.leaseNow = leaseReference(c.s)
+	c.managerStarted = managerStarted(c.s)
 	for _, n := range c.s.Nodes {
 		st := &nodeState{node: n, name: n.Name, ready: cluster.NodeReadiness(n)}
 		c.readEpisodes(st)
@@ -218,7 +219,7 @@ func (c *Diagnosis) onsetOf(status corev1.ConditionStatus, shown, renewed time.T
 		}
 		return cluster.Interval{From: renewed, To: to, Source: "Lease.spec.renewTime"}
 	}
-	return cluster.Interval{From: shown.Add(-c.grace - 10*time.Second), To: shown.Add(-c.grace), Source: "Ready=Unknown less the grace period"}
+	return cluster.Interval{From: shown.Add(-c.silentFor(shown)), To: shown.Add(-c.grace), Source: "Ready=Unknown less the grace period"}
 }
 
 // podsStayReady tells whether Pods of an Unknown node are Ready although the node
@@ -270,7 +271,7 @@ func (c *Diagnosis) episodesFromEvents(st *nodeState, add func(episode)) {
 				ep.onset = cluster.Interval{From: t.Add(-falseDelay), To: t, Source: "event NodeNotReady of the kubelet"}
 			} else {
 				ep.status = corev1.ConditionUnknown
-				ep.onset = cluster.Interval{From: t.Add(-c.grace - 10*time.Second), To: t.Add(-c.grace), Source: "event NodeNotReady of the node controller, less the grace period"}
+				ep.onset = cluster.Interval{From: t.Add(-c.silentFor(t)), To: t.Add(-c.grace), Source: "event NodeNotReady of the node controller, less the grace period"}
 			}
 			if ep.end.IsZero() && st.ready == corev1.ConditionTrue {
 				ep.end = cluster.NodeCondition(st.node, corev1.NodeReady).LastTransitionTime.Time

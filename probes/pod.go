@@ -33,7 +33,7 @@ func (c *Diagnosis) podTroubleOf(p *corev1.Pod) *podTrouble {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded {
 		return nil
 	}
-	if t := failedPod(p); t != nil {
+	if t := c.failedPod(p); t != nil {
 		return t
 	}
 	if p.Spec.NodeName == "" {
@@ -70,50 +70,20 @@ func (c *Diagnosis) terminating(p *corev1.Pod) *podTrouble {
 	case n.reachable():
 		t.ofNode = true
 		t.summary += report.Textf("; node %s is %s", n.name, readiness(n))
+		if n.code == report.NodeNetworkNotReady && !p.Spec.HostNetwork {
+			t.summary += ": a sandbox cannot be torn down while no network configuration is loaded"
+		}
 	default:
 		t.ofNode = true
 		t.summary += report.Textf("; node %s cannot be reached, so it will not end", n.name)
 	}
-	return t
-}
-
-func failedPod(p *corev1.Pod) *podTrouble {
-	if p.Status.Phase != corev1.PodFailed {
-		return nil
-	}
-	t := &podTrouble{since: p.CreationTimestamp.Time, summary: report.Textf("Failed: %s %s", p.Status.Reason, firstWords(p.Status.Message, 160)),
-		evidence: []report.Evidence{{Source: "Pod.status.reason", Value: report.Textf("%s: %s", p.Status.Reason, redact.Text(p.Status.Message))}}}
-	for _, cond := range p.Status.Conditions {
-		if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
-			t.since = cond.LastTransitionTime.Time
-			t.evidence = append(t.evidence, report.Evidence{Source: "Pod.status.conditions[DisruptionTarget]", Value: report.Textf("%s: %s", cond.Reason, redact.Text(cond.Message)), At: report.At(t.since)})
-			if cond.Reason == "PreemptionByScheduler" {
-				t.code = report.PodPreempted
-			}
+	for _, e := range c.s.EventsOf("Pod", p.Namespace, p.Name) {
+		if (e.Reason == "FailedKillPod" || e.Reason == "ExceededGracePeriod") && (e.InvolvedObject.UID == "" || e.InvolvedObject.UID == p.UID) {
+			t.evidence = append(t.evidence, eventEvidence(e))
 		}
 	}
-	switch reason := p.Status.Reason; {
-	case t.code != "":
-	case reason == "Evicted":
-		t.code, t.ofNode = report.PodEvicted, true
-	case reason == "Preempting":
-		t.code = report.PodPreempted
-	case reason == "NodeShutdown", reason == "Terminated", reason == "Shutdown":
-		t.code, t.ofNode = report.NodeShutdownPod, true
-	case strings.HasPrefix(reason, "OutOf"):
-		t.code = report.InsufficientResources
-	case reason == "NodePorts":
-		t.code = report.HostPortConflict
-	case reason == "NodeAffinity":
-		t.code = report.NodeAffinityMismatch
-	default:
-		for _, s := range p.Status.ContainerStatuses {
-			if r := s.State.Terminated; r != nil && r.Reason == "OOMKilled" {
-				t.code, t.summary = report.OutOfMemory, report.Textf("container %s was killed for exceeding its memory limit", s.Name)
-				return t
-			}
-		}
-		t.code = report.CrashLoop
+	if _, ev := disruption(p); ev != nil {
+		t.evidence = append(t.evidence, *ev) // who asked for its end
 	}
 	return t
 }

@@ -277,6 +277,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		r.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: v.Summary}
 	case len(byCode) > 0:
 		c.replicatedPodsFail(r, byCode)
+	case c.waitsForTheDead(r):
 	case len(byNode) > 0:
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.High
 		v.RootCause, _ = top(byNode)

@@ -113,6 +113,7 @@ func (c *Diagnosis) manyRevisions(d *daemonSet) {
 const podsListed = 50
 
 func (c *Diagnosis) podFindings(d *daemonSet) {
+	d.rejectedFindings()
 	listed := map[report.Code]int{}
 	for _, p := range c.s.PodsOf(d.ds.UID) {
 		t := d.troubles[p.Name]

@@ -28,6 +28,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case !d.podsKnown && d.rollout.State != report.Complete && c.nodesFailedSince(d.change.start):
 		c.podsUnread(d)
 	case c.creationBlocked(d):
+	case c.kubeletRefuses(d):
 	case c.clockSkew(d):
 	case len(failing) > 0 && c.breaksPods(d, failing):
 	case c.failsLater(d):

@@ -302,9 +302,12 @@ func (w *world) countApp(a *App) error {
 		}
 	}
 	available := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability."}
-	floor, err := intstr.GetScaledValueFromIntOrPercent(d.Spec.Strategy.RollingUpdate.MaxUnavailable, int(*d.Spec.Replicas), false)
-	if err != nil {
-		return err
+	floor := 0 // Recreate keeps nothing available
+	if ru := d.Spec.Strategy.RollingUpdate; ru != nil {
+		var err error
+		if floor, err = intstr.GetScaledValueFromIntOrPercent(ru.MaxUnavailable, int(*d.Spec.Replicas), false); err != nil {
+			return err
+		}
 	}
 	if int(s.AvailableReplicas) < int(*d.Spec.Replicas)-floor {
 		available.Status, available.Reason, available.Message = corev1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
