@@ -17,11 +17,12 @@ import (
 const manySelectors = 20
 
 // follows are the reads that come and go with suspicion: Pods by workload and by
-// node, events by namespace. Only the goroutine that builds snapshots uses it.
+// node, events by namespace, some kinds whole. Only the goroutine that builds snapshots uses it.
 type follows struct {
 	src    *Source
 	pods   map[scope]*feed[*corev1.Pod]
 	events map[string]*feed[*corev1.Event]
+	kinds  map[cluster.Resource]*demanded
 
 	suspects map[types.UID]suspect
 	ledgers  map[string]time.Time // nodes whose Pods are wanted, and when they last were
@@ -37,18 +38,21 @@ type suspect struct {
 
 func newFollows(s *Source) follows {
 	return follows{
-		src: s, pods: map[scope]*feed[*corev1.Pod]{}, events: map[string]*feed[*corev1.Event]{},
+		src: s, pods: map[scope]*feed[*corev1.Pod]{}, events: map[string]*feed[*corev1.Event]{}, kinds: map[cluster.Resource]*demanded{},
 		suspects: map[types.UID]suspect{}, ledgers: map[string]time.Time{}, whole: map[string]bool{},
 	}
 }
 
 func (w *follows) feeds() []feeder {
-	out := make([]feeder, 0, len(w.pods)+len(w.events))
+	out := make([]feeder, 0, len(w.pods)+len(w.events)+len(w.kinds))
 	for _, f := range w.pods {
 		out = append(out, f)
 	}
 	for _, f := range w.events {
 		out = append(out, f)
+	}
+	for _, k := range w.kinds {
+		out = append(out, k.feeder)
 	}
 	return out
 }
@@ -63,6 +67,7 @@ func (w *follows) follow(d cluster.Demand, now time.Time) (more, began bool) {
 	}
 	maps.DeleteFunc(w.ledgers, func(_ string, at time.Time) bool { return now.Sub(at) > w.src.cfg.Linger })
 	w.leases = d.Leases
+	began = w.followKinds(d.Kinds, now)
 
 	pods, namespaces := w.scopes()
 	for sc := range pods {

@@ -5,20 +5,17 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 )
-
-// notAsked are the kinds that are read from files only. A live snapshot has not
-// read them, and must not look as if there were none.
-var notAsked = []cluster.Resource{
-	cluster.ConfigMaps, cluster.CSINodes, cluster.EndpointSlices, cluster.MutatingWebhooks, cluster.Namespaces,
-	cluster.PodDisruptionBudgets, cluster.PriorityClasses, cluster.ResourceQuotas, cluster.Services, cluster.ValidatingWebhooks,
-}
 
 // build makes a snapshot of what the stores hold. It changes nothing: the History
 // goes on from s.past, which is the caller's to move.
@@ -34,6 +31,15 @@ func (s *Source) build(now time.Time) *cluster.Snapshot {
 		Pods:                pods,
 		Events:              s.follows.collectEvents(s),
 		Leases:              s.leases.list(s.follows.leases),
+
+		Services:             heldOf[*corev1.Service](&s.follows, cluster.Services),
+		EndpointSlices:       heldOf[*discoveryv1.EndpointSlice](&s.follows, cluster.EndpointSlices),
+		ValidatingWebhooks:   heldOf[*admissionv1.ValidatingWebhookConfiguration](&s.follows, cluster.ValidatingWebhooks),
+		MutatingWebhooks:     heldOf[*admissionv1.MutatingWebhookConfiguration](&s.follows, cluster.MutatingWebhooks),
+		ResourceQuotas:       heldOf[*corev1.ResourceQuota](&s.follows, cluster.ResourceQuotas),
+		Namespaces:           heldOf[*corev1.Namespace](&s.follows, cluster.Namespaces),
+		PriorityClasses:      heldOf[*schedulingv1.PriorityClass](&s.follows, cluster.PriorityClasses),
+		PodDisruptionBudgets: heldOf[*policyv1.PodDisruptionBudget](&s.follows, cluster.PodDisruptionBudgets),
 	}
 	fresh, notRead := s.freshness()
 	return cluster.New(o, cluster.Meta{
@@ -167,8 +173,8 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 	if _, ok := out[cluster.Pods]; !ok {
 		add(cluster.Pods, s.workloadsLoading(), nil, contact)
 	}
-	for _, r := range notAsked {
-		refuse(r, "", cluster.NotAsked, "not read from a live cluster")
+	for _, r := range s.follows.notAsked() {
+		refuse(r, "", cluster.NotAsked, "nothing in the picture asks for it")
 	}
 	slices.SortFunc(notRead, func(a, b cluster.NotRead) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Reason, b.Reason))

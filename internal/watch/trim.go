@@ -5,8 +5,10 @@ import (
 	"strings"
 	"sync"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -100,3 +102,41 @@ func (t *trimmer) revision(o *appsv1.ControllerRevision) { t.meta(&o.ObjectMeta,
 func (t *trimmer) pod(o *corev1.Pod)                     { t.meta(&o.ObjectMeta, nil) }
 
 func (t *trimmer) event(o *corev1.Event) { o.ManagedFields = nil }
+
+// plain is the trim of kinds that are few and small.
+func plain[T metav1.Object](o T) {
+	o.SetManagedFields(nil)
+	if a := o.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
+		a[corev1.LastAppliedConfigAnnotation] = leftOut
+	}
+}
+
+func (t *trimmer) service(o *corev1.Service) {
+	plain(o)
+	o.Status = corev1.ServiceStatus{}
+}
+
+// endpointSlice keeps who answers, and where. In a large cluster slices are most of
+// what is read on demand.
+func (t *trimmer) endpointSlice(o *discoveryv1.EndpointSlice) {
+	o.ManagedFields, o.Annotations = nil, nil
+	for i := range o.Endpoints {
+		o.Endpoints[i].Hints, o.Endpoints[i].DeprecatedTopology = nil, nil
+	}
+}
+
+// A webhook's CA bundle is most of its configuration and says nothing here. Who
+// wrote its webhooks when does: that takes effect without a rollout.
+func (t *trimmer) validatingWebhook(o *admissionv1.ValidatingWebhookConfiguration) {
+	t.meta(&o.ObjectMeta, spec)
+	for i := range o.Webhooks {
+		o.Webhooks[i].ClientConfig.CABundle = nil
+	}
+}
+
+func (t *trimmer) mutatingWebhook(o *admissionv1.MutatingWebhookConfiguration) {
+	t.meta(&o.ObjectMeta, spec)
+	for i := range o.Webhooks {
+		o.Webhooks[i].ClientConfig.CABundle = nil
+	}
+}

@@ -33,6 +33,7 @@ type Demand struct {
 	Workloads []types.UID // whose Pods are wanted: DaemonSets, Deployments, StatefulSets
 	Leases    []string    // nodes, the oldest trouble first, at most 50
 	Nodes     []string    // whose Pods of every workload are wanted, at most 20
+	Kinds     []Resource  // read whole, sorted; what is not named here stays NotAsked
 }
 
 // Demand works it out. Under suspicion are workloads with a rollout in progress,
@@ -63,6 +64,7 @@ func (s *Snapshot) Demand() Demand {
 		}
 	}
 	slices.Sort(d.Workloads)
+	d.Kinds = s.kindsWanted(len(d.Workloads) > 0)
 	return d
 }
 
