@@ -184,8 +184,11 @@ func capability(d *daemonSet, fell []*exposure) int {
 	has := func(s string) bool {
 		return slices.ContainsFunc(crit, func(t report.Text) bool { return strings.HasPrefix(string(t), s) })
 	}
-	network, silent, failing := 0, 0, 0
+	network, silent, failing, exhausted := 0, 0, 0, 0
 	for _, e := range fell {
+		if e.node.exhausted(e.episode.shown) {
+			exhausted++
+		}
 		if e.episode.status == corev1.ConditionFalse && e.node.code == report.NodeNetworkNotReady || strings.Contains(e.episode.message, "NetworkPluginNotReady") {
 			network++
 		}
@@ -204,6 +207,8 @@ func capability(d *daemonSet, fell []*exposure) int {
 		points += 2
 	case 2*silent >= len(fell) && has("hostNetwork") && (has("privileged") || has("capability")):
 		points += 2
+	case 2*exhausted >= len(fell):
+		points += 2 // no privilege is needed to use up what a node has
 	case len(crit) > 0 && (has("privileged") || has("capability") || has("hostPath")):
 		points++
 	}

@@ -53,6 +53,17 @@ type nodeState struct {
 	restartedAt time.Time // its kubelet
 	cordonedAt  time.Time // zero where unknown or not cordoned
 	pressure    string
+	oomAt       time.Time // its kernel last killed a process for want of memory on the whole node
+}
+
+// exhausted tells whether the node ran out of memory, disk or processes, before a time
+// and not long before it.
+func (n *nodeState) exhausted(before time.Time) bool {
+	if n.pressure != "" {
+		return true
+	}
+	d := before.Sub(n.oomAt)
+	return !n.oomAt.IsZero() && d > -time.Minute && d < 30*time.Minute
 }
 
 // failing tells whether the node is in trouble now.
@@ -370,6 +381,8 @@ func (c *Diagnosis) readSigns(st *nodeState) {
 			}
 		case "NodeReady":
 			readySeen = true
+		case "SystemOOM":
+			st.oomAt = maxTime(st.oomAt, cluster.EventLast(e))
 		case "Shutdown":
 			if c.s.AsOf.Sub(cluster.EventLast(e)) < 10*time.Minute {
 				st.shutdown = true

@@ -31,6 +31,9 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 		readyEvidence = []report.Evidence{{Source: "Node.status.conditions[Ready]", Value: "absent"}}
 	}
 	readyEvidence = append(readyEvidence, c.leaseEvidence(n.Name)...)
+	if e := st.current(); e != nil && st.pressure == "" && st.exhausted(e.shown) {
+		readyEvidence = append(readyEvidence, report.Evidence{Source: "Event SystemOOM of the kubelet", Value: "the node as a whole was out of memory, and its kernel killed a process", At: report.At(st.oomAt)})
+	}
 	since := func() time.Time {
 		if e := st.current(); e != nil {
 			return e.shown
