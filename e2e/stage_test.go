@@ -30,6 +30,7 @@ type stage struct {
 	name   string // of the namespace, and the value of ownNode
 	rng    *rand.Rand
 	nodes  []string
+	joined int      // nodes so far: a name is never used twice
 	story  []string // what was done, to be read when it fails
 	syncs  int
 }
@@ -66,7 +67,8 @@ func (s *stage) open(ctx context.Context, count int, labels func(i int) map[stri
 // join adds one node that is Ready. No heartbeats follow: the control plane's
 // patience with nodes is set longer than the test.
 func (s *stage) join(ctx context.Context, labels map[string]string, taints []corev1.Taint) error {
-	name := fmt.Sprintf("%s-%02d", s.name, len(s.nodes)+1)
+	s.joined++
+	name := fmt.Sprintf("%s-%02d", s.name, s.joined)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, ownNode: s.name}},
 		Spec: corev1.NodeSpec{Taints: taints}}
 	for k, v := range labels {
@@ -226,6 +228,9 @@ func (p *picture) awaits() string {
 			continue
 		}
 		if pod.Spec.NodeName == "" {
+			if c := facts.PodCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+				continue // it has the scheduler's answer
+			}
 			return fmt.Sprintf("%s is not bound", pod.Name)
 		}
 		n := p.nodes[pod.Spec.NodeName]

@@ -206,6 +206,8 @@ func (c *ControlPlane) startScheduler(ctx context.Context, programs binaries.Set
 kind: KubeSchedulerConfiguration
 clientConnection:
   kubeconfig: %s
+  qps: 500
+  burst: 1000
 leaderElection:
   leaderElect: %t
 `, c.Kubeconfig(Admin), o.LeaderElection)
