@@ -34,8 +34,7 @@ func (c *Diagnosis) buildReport() {
 		all = append(all, c.daemonSetView(d))
 	}
 	for _, x := range c.replicated {
-		all = append(all, report.Workload{Kind: x.key.Kind, Namespace: x.key.Namespace, Name: x.key.Name, UID: report.Clean(string(x.uid)), Rollout: x.rollout,
-			Verdict: x.verdict, Findings: x.findings, Recommendation: x.recommend})
+		all = append(all, x.view())
 	}
 	slices.SortStableFunc(all, c.byWeight)
 	r.Verdict = c.incidentVerdict(all)
@@ -89,13 +88,18 @@ func (c *Diagnosis) buildReport() {
 
 func (c *Diagnosis) daemonSetView(d *daemonSet) report.Workload {
 	w := report.Workload{Kind: d.key.Kind, Namespace: d.key.Namespace, Name: d.key.Name, UID: report.Clean(string(d.ds.UID)), Rollout: d.rollout,
-		Verdict: d.verdict, Findings: d.findings, Recommendation: d.recommend}
+		Verdict: d.verdict, Findings: d.findings, Recommendation: d.recommend, Owners: d.owners, WritersKnown: d.writersKnown}
 	if a := d.analysis; a != nil && len(a.nodes) > 0 && (a.judged != notAsked || d.rollout.State != report.Complete) {
 		m := a.measures
 		w.Measures = &m
 		w.Timeline = c.timeline(d)
 	}
 	return w
+}
+
+func (r *replicated) view() report.Workload {
+	return report.Workload{Kind: r.key.Kind, Namespace: r.key.Namespace, Name: r.key.Name, UID: report.Clean(string(r.uid)), Rollout: r.rollout,
+		Verdict: r.verdict, Findings: r.findings, Recommendation: r.recommend, Owners: r.owners, WritersKnown: r.writersKnown}
 }
 
 // byWeight orders workloads: by attribution, then by how many nodes or Pods they

@@ -35,6 +35,7 @@ type daemonSet struct {
 	verdict   report.Verdict
 	recommend report.Recommendation
 	revisions []revision
+	ownership
 }
 
 // change is one moment at which a template became the current one.

@@ -71,7 +71,7 @@ func (c *Diagnosis) find(k report.WorkloadKey) *report.Workload {
 	}
 	for _, r := range c.replicated {
 		if r.key == k {
-			w := report.Workload{Kind: r.key.Kind, Namespace: r.key.Namespace, Name: r.key.Name, Rollout: r.rollout, Verdict: r.verdict, Findings: r.findings, Recommendation: r.recommend}
+			w := r.view()
 			tidy(&w)
 			return &w
 		}

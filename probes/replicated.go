@@ -41,6 +41,7 @@ type replicated struct {
 	verdict   report.Verdict
 	findings  []report.Finding
 	recommend report.Recommendation
+	ownership
 }
 
 func (c *Diagnosis) readReplicated() {
@@ -299,6 +300,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 }
 
 func (r *replicated) finish() {
+	r.own()
 	for i := range r.findings {
 		if f := &r.findings[i]; f.Code == r.verdict.RootCause && r.verdict.Attribution != report.Healthy {
 			f.Severity = max2(f.Severity, f.Code.Severity(true))

@@ -13,7 +13,7 @@ func stepRollouts(c *Diagnosis, target report.WorkloadKey) report.Result {
 	var a answer
 	fell := c.firstFall()
 	calm := 0
-	see := func(k report.WorkloadKey, ro *report.Rollout, v *report.Verdict) {
+	see := func(k report.WorkloadKey, ro *report.Rollout, v *report.Verdict, o *ownership) {
 		recent := ro.StartedAt != nil && c.s.AsOf.Sub(ro.StartedAt.Time) < cluster.SuspectBefore
 		if ro.State == report.Complete && v.Attribution == report.Healthy && !recent {
 			calm++
@@ -31,8 +31,8 @@ func stepRollouts(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(state, "%s %s/%s: %s, revision %s, %d of %d updated%s", k.Kind, k.Namespace, k.Name, ro.State, number(ro.Revision), ro.Updated, ro.Desired, mark)
 		if ro.StartedAt != nil {
 			by := "by whom was not read"
-			if ro.ChangedBy != nil {
-				by = "by " + string(*ro.ChangedBy)
+			if who := changedBy(ro, o.owners); who != "" {
+				by = "by " + who
 			}
 			rel := ""
 			if !fell.IsZero() && ro.StartedAt.Before(fell) && fell.Sub(ro.StartedAt.Time) < cluster.SuspectBefore {
@@ -45,10 +45,10 @@ func stepRollouts(c *Diagnosis, target report.WorkloadKey) report.Result {
 		}
 	}
 	for _, d := range c.daemonSets {
-		see(d.key, &d.rollout, &d.verdict)
+		see(d.key, &d.rollout, &d.verdict, &d.ownership)
 	}
 	for _, r := range c.replicated {
-		see(r.key, &r.rollout, &r.verdict)
+		see(r.key, &r.rollout, &r.verdict, &r.ownership)
 	}
 	if len(a.Lines) == 0 {
 		a.say(report.StepOK, "no rollout moves, and none began within the last hour")

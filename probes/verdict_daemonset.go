@@ -56,6 +56,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	c.recommendDaemonSet(d)
 	c.historyFindings(d)
 	c.notePardon(d)
+	d.own()
 	sortFindings(d.findings)
 }
 

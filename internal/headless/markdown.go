@@ -56,6 +56,7 @@ func writeMarkdown(b *bytes.Buffer, r *report.Report) {
 			}
 			bullets(b, "Rollout", texts)
 		}
+		markdownOwners(b, main)
 		markdownMeasures(b, main.Measures)
 	}
 	for i := range r.Workloads {
@@ -123,6 +124,20 @@ func markdownDo(b *bytes.Buffer, c report.Recommendation) {
 	}
 	for _, t := range c.WatchOut {
 		item(b, "Watch out", string(t))
+	}
+}
+
+func markdownOwners(b *bytes.Buffer, m *report.Workload) {
+	facts := ownerFacts(m)
+	if len(facts) == 0 {
+		return
+	}
+	b.WriteString("\n## Owner\n\n")
+	for _, f := range facts {
+		if f.detail {
+			b.WriteString("  ")
+		}
+		fmt.Fprintf(b, "* %s\n", escape(f.text))
 	}
 }
 

@@ -65,8 +65,16 @@ func sample() *report.Report {
 			},
 			Recommendation: report.Recommendation{
 				Action: report.ActionRollBack, ToRevision: number(6), Why: "revision 6 is Ready on 9 nodes now", First: []report.RecommendedAction{report.ActionOnDelete},
-				Reachable: nodes("node-1", "node-2"), Unreachable: nodes("node-3"), WatchOut: nodes("Helm owns the template and would put revision 7 back"),
+				Reachable: nodes("node-1", "node-2"), Unreachable: nodes("node-3"), WatchOut: nodes("Helm release kube-system/calico leaves a change by hand until the next helm upgrade or rollback; better: helm rollback calico -n kube-system <revision>"),
 			},
+			WritersKnown: true,
+			Owners: []report.Owner{{
+				Tool: "Helm", Object: "release kube-system/calico", Code: report.ManagedByHelm, Certainty: report.Certain, Reverts: report.RevertsLater, Manager: "helm",
+				Does:     "leaves a change by hand until the next helm upgrade or rollback",
+				Instead:  nodes("helm rollback calico -n kube-system <revision>", "helm history calico -n kube-system lists the revisions"),
+				Beware:   nodes("helm rollback also puts the update strategy back"),
+				Evidence: []report.Evidence{{Source: "DaemonSet.metadata.annotations[meta.helm.sh/release-name]", Value: "calico"}},
+			}},
 			Measures: &report.Measures{
 				After: nodes("node-1", "node-2", "node-3"), Clean: nodes("node-4", "node-5", "node-6", "node-7", "node-8", "node-9", "node-10", "node-11", "node-12"), Prevalent: nodes("node-77"),
 				Coverage: ratio(1), Attack: ratio(1), Background: ratio(0), Reverse: ratio(0), Difference: ratio(1), Fisher: ratio(0.004545), Points: 9,

@@ -37,6 +37,7 @@ func writeText(b *bytes.Buffer, r *report.Report, o Options) {
 	w.nodes(r)
 	if main != nil {
 		w.rollout(main)
+		w.owners(main)
 		w.measures(main)
 	}
 	for i := range r.Workloads {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,35 +42,6 @@ func (s *Snapshot) CurrentRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevis
 		}
 	}
 	return nil
-}
-
-// TemplateOwner is the managedFields entry that last set a field of the Pod
-// template, nil where managedFields do not tell. The time of an entry moves with
-// every value that its manager changes, so it is an upper bound.
-func TemplateOwner(o metav1.Object) *metav1.ManagedFieldsEntry {
-	var found *metav1.ManagedFieldsEntry
-	entries := o.GetManagedFields()
-	for i := range entries {
-		e := &entries[i]
-		if e.Subresource != "" || e.FieldsV1 == nil || e.Time == nil || !ownsTemplate(e.FieldsV1) {
-			continue
-		}
-		if found == nil || found.Time.Before(e.Time) {
-			found = e
-		}
-	}
-	return found
-}
-
-func ownsTemplate(f *metav1.FieldsV1) bool {
-	var fields struct {
-		Spec map[string]json.RawMessage `json:"f:spec"`
-	}
-	if !strings.Contains(f.GetRawString(), "f:template") || json.Unmarshal(f.GetRawBytes(), &fields) != nil {
-		return false
-	}
-	_, ok := fields.Spec["f:template"]
-	return ok
 }
 
 func sortedKeys[V any](m map[string]V) []string {

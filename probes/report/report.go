@@ -126,6 +126,12 @@ type Workload struct {
 	Recommendation Recommendation `json:"recommendation"`
 	Measures       *Measures      `json:"measures,omitempty"`
 	Timeline       *Timeline      `json:"timeline,omitempty"`
+	// Owners are those who write this object besides whoever looks at it, who
+	// matters most for a change by hand first. Only marks on the object itself count.
+	Owners []Owner `json:"owners,omitempty"`
+	// WritersKnown tells whether managedFields were read: without them somebody who
+	// leaves no label or annotation is not seen.
+	WritersKnown bool `json:"writersKnown"`
 }
 
 // Key is the workload's identity.

@@ -1,0 +1,52 @@
+package headless
+
+import "github.com/rollcall-k8s/rollcall/probes/report"
+
+// ownerFact is one line about who owns a workload, in text and Markdown alike.
+type ownerFact struct {
+	text   string
+	detail bool // of the owner above it
+}
+
+// ownerFacts say who owns a workload, how that is known, what it does to a change by
+// hand, how it is held and given back. None of a workload that nobody needs to touch
+// and nobody owns.
+func ownerFacts(m *report.Workload) []ownerFact {
+	var facts []ownerFact
+	for i := range m.Owners {
+		o := &m.Owners[i]
+		s := string(o.Name()) + " " + string(o.Does) + " (" + string(o.Certainty)
+		if len(o.Evidence) > 0 {
+			s += ": " + string(o.Evidence[0].Source)
+		}
+		facts = append(facts, ownerFact{text: s + ")"})
+		for _, part := range []struct {
+			label string
+			texts []report.Text
+		}{{"hold it: ", o.Hold}, {"instead: ", o.Instead}, {"give it back: ", o.GiveBack}, {"beware: ", o.Beware}} {
+			for _, t := range part.texts {
+				facts = append(facts, ownerFact{part.label + string(t), true})
+			}
+		}
+	}
+	trouble := m.Verdict.Attribution != report.Healthy && m.Verdict.Attribution != ""
+	switch {
+	case !m.WritersKnown && (trouble || len(facts) > 0):
+		facts = append(facts, ownerFact{text: "who writes it is not known for certain: managedFields were not read"})
+	case len(facts) == 0 && trouble:
+		facts = append(facts, ownerFact{text: "nobody who leaves a label, an annotation, an owner reference or writes of their own"})
+	}
+	return facts
+}
+
+func (w *writer) owners(m *report.Workload) {
+	heading := "OWNER"
+	for _, f := range ownerFacts(m) {
+		text := f.text
+		if f.detail {
+			text = "  " + text
+		}
+		w.para(heading, text)
+		heading = ""
+	}
+}
