@@ -27,6 +27,10 @@ type Diagnosis struct {
 	nodeList       []*nodeState // by name
 	daemonSets     []*daemonSet
 	replicated     []*replicated // Deployments and StatefulSets
+	// What was worked out about Pods without a node, so that it is done once.
+	placements  map[string]*placement
+	ledgers     map[string]*cluster.Ledger
+	nodesLooked int
 }
 
 // Options narrow or widen a diagnosis.

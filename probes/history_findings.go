@@ -192,6 +192,17 @@ func relative(t, first time.Time) string {
 	return short(t.Sub(first)) + " after the first node fell"
 }
 
+// changeWords are what the path of a template's line has in it that has to do with a code.
+var changeWords = map[report.Code][]string{
+	report.OutOfMemory: {"resources"}, report.LivenessKilled: {"livenessProbe"}, report.StartupProbeFailing: {"startupProbe"},
+	report.ReadinessFailing: {"readinessProbe"}, report.ImageNotFound: {".image"}, report.ImagePullUnauthorized: {".image", "imagePullSecrets"},
+	report.RegistryUnreachable: {".image"}, report.ImagePullFailed: {".image"}, report.ContainerConfigMissing: {"env", "configMap", "secret", "volumes"},
+	report.CrashLoop: {".image", "args", "command", "env"}, report.InitContainerFailed: {"initContainers"}, report.VolumeMountFailed: {"volume"},
+	report.InsufficientResources: {"resources", "overhead"}, report.SurgeNoRoom: {"resources", "overhead"}, report.HostPortConflict: {"ports", "hostNetwork"},
+	report.SurgePortConflict: {"ports", "hostNetwork"}, report.UntoleratedTaint: {"tolerations"}, report.NodeAffinityMismatch: {"nodeSelector", "nodeAffinity"},
+	report.PodSpreadConflict: {"topologySpreadConstraints", "podAffinity", "podAntiAffinity"}, report.VolumeTopologyConflict: {"volumes"},
+}
+
 // relevantDiff are the lines of a revision's change that have to do with a code.
 func (d *daemonSet) relevantDiff(code report.Code) []string {
 	var prev *revision
@@ -204,12 +215,7 @@ func (d *daemonSet) relevantDiff(code report.Code) []string {
 	if prev == nil || prev.template == nil {
 		return nil
 	}
-	words := map[report.Code][]string{
-		report.OutOfMemory: {"resources"}, report.LivenessKilled: {"livenessProbe"}, report.StartupProbeFailing: {"startupProbe"},
-		report.ReadinessFailing: {"readinessProbe"}, report.ImageNotFound: {".image"}, report.ImagePullUnauthorized: {".image", "imagePullSecrets"},
-		report.RegistryUnreachable: {".image"}, report.ImagePullFailed: {".image"}, report.ContainerConfigMissing: {"env", "configMap", "secret", "volumes"},
-		report.CrashLoop: {".image", "args", "command", "env"}, report.InitContainerFailed: {"initContainers"}, report.VolumeMountFailed: {"volume"},
-	}[code]
+	words := changeWords[code]
 	var out, all []string
 	for _, line := range templateDiff(prev.template, &d.ds.Spec.Template) {
 		all = append(all, string(line))
@@ -234,8 +240,8 @@ func (c *Diagnosis) surgeConflict(d *daemonSet, p *corev1.Pod, t *podTrouble) re
 	}
 	switch t.code {
 	case report.HostPortConflict:
-		for _, port := range hostPorts(&s.Old.Spec) {
-			if slices.Contains(hostPorts(&p.Spec), port) {
+		for _, port := range cluster.HostPorts(&s.Old.Spec) {
+			if slices.ContainsFunc(cluster.HostPorts(&p.Spec), port.Conflicts) {
 				return report.SurgePortConflict
 			}
 		}
@@ -243,24 +249,6 @@ func (c *Diagnosis) surgeConflict(d *daemonSet, p *corev1.Pod, t *podTrouble) re
 		return report.SurgeNoRoom
 	}
 	return t.code
-}
-
-// hostPorts are the ports that a Pod takes on its node; one on the host's network
-// takes every port that it declares.
-func hostPorts(s *corev1.PodSpec) []string {
-	var out []string
-	for _, ct := range s.Containers {
-		for _, p := range ct.Ports {
-			n := p.HostPort
-			if n == 0 && s.HostNetwork {
-				n = p.ContainerPort
-			}
-			if n != 0 {
-				out = append(out, fmt.Sprintf("%s/%d", p.Protocol, n))
-			}
-		}
-	}
-	return out
 }
 
 // clockSkew finds Pods that are Ready by a kubelet's clock and never counted

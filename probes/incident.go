@@ -454,12 +454,12 @@ func (c *Diagnosis) componentFindings() []report.Finding {
 		if l == nil || l.Spec.RenewTime == nil {
 			continue
 		}
-		age := c.s.AsOf.Sub(l.Spec.RenewTime.Time)
+		age := c.componentsSeen().Sub(l.Spec.RenewTime.Time)
 		limit := time.Minute
 		if d := l.Spec.LeaseDurationSeconds; d != nil {
 			limit = max(limit, 4*time.Duration(*d)*time.Second)
 		}
-		if age < limit || c.s.Source.Type == "files" && !c.s.AllLeases {
+		if age < limit {
 			continue
 		}
 		out = append(out, report.Finding{Code: x.code, Severity: report.Critical, Object: report.Object{Kind: "Lease", Namespace: cluster.ControlPlaneNamespace, Name: report.Clean(x.lease)},
@@ -467,4 +467,20 @@ func (c *Diagnosis) componentFindings() []report.Finding {
 			Evidence: []report.Evidence{{Source: "Lease.spec.renewTime", Value: report.Textf("renewed %s ago", short(age)), At: report.At(l.Spec.RenewTime.Time)}}})
 	}
 	return out
+}
+
+// componentsSeen is the moment against which the control plane's Leases are judged. Of
+// files nobody knows when each was written, only that one Lease is older than another:
+// that counts which was renewed last.
+func (c *Diagnosis) componentsSeen() time.Time {
+	if c.s.Source.Type != "files" {
+		return c.s.AsOf
+	}
+	var newest time.Time
+	for _, l := range c.s.Leases {
+		if t := cluster.LeaseRenewed(l); !t.After(c.s.AsOf) {
+			newest = maxTime(newest, t)
+		}
+	}
+	return newest
 }

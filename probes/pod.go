@@ -21,6 +21,17 @@ type podTrouble struct {
 	// ofNode tells that the node's own state is the reason (its network is not
 	// ready, its kubelet is silent), so that the Pod is not to blame.
 	ofNode bool
+	// nodes are those to blame where the Pod itself is on none.
+	nodes []*nodeState
+	// parts is the scheduler's sentence taken apart, one reason a line.
+	parts []report.Text
+	fix   fix
+}
+
+// fix is what to do about a trouble, where its code alone does not say.
+type fix struct {
+	action report.RecommendedAction
+	why    report.Text
 }
 
 // podTroubleOf says what is wrong with a Pod that is not Ready; nil for a healthy
@@ -86,50 +97,6 @@ func (c *Diagnosis) terminating(p *corev1.Pod) *podTrouble {
 		t.evidence = append(t.evidence, *ev) // who asked for its end
 	}
 	return t
-}
-
-// unscheduled reads the scheduler's verdict off the condition, which does not
-// expire. A daemon Pod is pinned to one node: all other nodes read as not
-// matching, and exactly one item is the reason.
-func (c *Diagnosis) unscheduled(p *corev1.Pod) *podTrouble {
-	cond := cluster.PodCondition(p, corev1.PodScheduled)
-	if cond == nil || cond.Status == corev1.ConditionTrue || cond.Reason == "" {
-		if c.s.AsOf.Sub(p.CreationTimestamp.Time) < 2*time.Minute {
-			return nil
-		}
-		return &podTrouble{code: report.SchedulerSilent, since: p.CreationTimestamp.Time, summary: "Pending, and the scheduler has not said why",
-			evidence: []report.Evidence{{Source: "Pod.status.conditions[PodScheduled]", Value: "absent"}}}
-	}
-	return &podTrouble{code: schedulingCode(cond.Message), since: cond.LastTransitionTime.Time,
-		summary:  report.Textf("cannot be scheduled: %s", firstWords(cond.Message, 200)),
-		evidence: []report.Evidence{{Source: "Pod.status.conditions[PodScheduled]", Value: report.Textf("%s: %s", cond.Reason, redact.Text(cond.Message)), At: report.At(cond.LastTransitionTime.Time)}}}
-}
-
-func schedulingCode(message string) report.Code {
-	sentence, _, _ := strings.Cut(message, " preemption: ")
-	for _, r := range []struct {
-		text string
-		code report.Code
-	}{
-		{"Insufficient ", report.InsufficientResources},
-		{"Too many pods", report.InsufficientResources},
-		{"free ports", report.HostPortConflict},
-		{"untolerated taint", report.UntoleratedTaint},
-		{"PersistentVolume's node affinity", report.VolumeTopologyConflict},
-		{"available volume zone", report.VolumeTopologyConflict},
-		{"max volume count", report.VolumeTopologyConflict},
-		{"topology spread", report.PodSpreadConflict},
-		{"pod anti-affinity", report.PodSpreadConflict},
-		{"pod affinity", report.PodSpreadConflict},
-		{"were unschedulable", report.NodesCordoned},
-		{"node affinity/selector", report.NodeAffinityMismatch},
-		{"[NodeAffinity]", report.NodeAffinityMismatch},
-	} {
-		if strings.Contains(sentence, r.text) {
-			return r.code
-		}
-	}
-	return report.SchedulerSilent
 }
 
 // initTrouble looks at init containers, sidecars excepted once they run.

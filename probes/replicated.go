@@ -242,6 +242,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 	r.recommend = report.Recommendation{Action: report.ActionNone}
 	c.replicatedFindings(r)
 	byCode, byNode, onNodes := map[report.Code][]*corev1.Pod{}, map[report.Code]int{}, map[string]bool{}
+	var waits *podTrouble // a Pod that no node takes because those that would are not well
 	for _, p := range append(slices.Clone(r.pods), r.older...) {
 		t := r.troubles[p.Name]
 		if t == nil {
@@ -251,6 +252,11 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 			byNode[n.code]++
 			onNodes[n.name] = true
 			continue
+		}
+		for _, n := range t.nodes {
+			waits = t
+			byNode[n.code]++
+			onNodes[n.name] = true
 		}
 		if t.ofNode || p.DeletionTimestamp != nil {
 			continue
@@ -283,6 +289,9 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.High
 		v.RootCause, _ = top(byNode)
 		v.Summary = report.Textf("%d of %d replicas are unavailable, on nodes that fail: %s", r.missing, r.want, names(sortedSet(onNodes), 4))
+		if waits != nil {
+			v.Summary = report.Textf("%d of %d replicas are unavailable; a Pod waits for nodes that fail: it %s", r.missing, r.want, waits.summary)
+		}
 		r.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "its Pods suffer from their nodes"}
 		c.splitReach(&r.recommend, c.statesOf(sortedSet(onNodes)))
 	case r.rollout.State == report.Stuck:
@@ -362,7 +371,7 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 	switch {
 	case schedulingOrCreation(root):
 		v.Attribution = report.ClusterBlocksPods
-		r.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: v.Summary}
+		v.Summary, v.For, r.recommend = unplacedText(len(pods), t), append([]report.Text{report.Textf("%s without a node, by %s", count(len(pods), "Pod"), root)}, t.grounds()...), t.remedy()
 	case root == report.SandboxFailed, root == report.VolumeMountFailed, root == report.NodeShutdownPod:
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.Medium
 		v.Summary = report.Textf("Ready nodes fail its Pods: %s", t.summary)

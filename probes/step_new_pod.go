@@ -49,9 +49,7 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 			state = report.StepNotice
 		}
 		a.say(state, "%s on %s: %s %s", p.Name, cluster.TargetNode(p), t.code, t.summary)
-		for _, e := range t.evidence {
-			a.sub(report.StepNone, "%s: %s", e.Source, e.Value)
-		}
+		a.details(t)
 		if !t.ofNode {
 			a.Findings = append(a.Findings, report.Finding{Code: t.code, Severity: report.Warning, Object: report.Object{Kind: "Pod", Namespace: d.key.Namespace, Name: report.Clean(p.Name)},
 				Node: report.Clean(p.Spec.NodeName), Since: report.At(t.since), Summary: t.summary, Evidence: t.evidence})
@@ -141,13 +139,28 @@ func (c *Diagnosis) newReplicas(r *replicated) report.Result {
 		return cannot("its Pods were not read")
 	}
 	var a answer
+	shown := 0
 	for _, p := range r.pods {
 		if t := r.troubles[p.Name]; t != nil {
 			a.say(report.StepAnomaly, "%s: %s %s", p.Name, t.code, t.summary)
+			if shown++; shown <= 8 {
+				a.details(t)
+			}
 		}
 	}
 	if len(a.Lines) == 0 {
 		a.say(report.StepOK, "nothing is wrong with %s of the current revision", count(len(r.pods), "Pod"))
 	}
 	return a.result()
+}
+
+// details are the lines below a Pod's trouble: the scheduler's sentence taken apart,
+// then the evidence.
+func (a *answer) details(t *podTrouble) {
+	for _, part := range t.parts {
+		a.sub(report.StepNone, "%s", part)
+	}
+	for _, e := range t.evidence {
+		a.sub(report.StepNone, "%s: %s", e.Source, e.Value)
+	}
 }

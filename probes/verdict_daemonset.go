@@ -32,6 +32,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case c.clockSkew(d):
 	case len(failing) > 0 && c.breaksPods(d, failing):
 	case c.failsLater(d):
+	case c.cannotBePlaced(d):
 	case c.blockedByNodes(d):
 	case d.rollout.State == report.NotObserved:
 		d.verdict.Attribution, d.verdict.RootCause, d.verdict.Confidence = report.ControllerStalled, report.RolloutNotObserved, report.Medium
@@ -203,7 +204,7 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 	switch {
 	case schedulingOrCreation(root):
 		v.Attribution = report.ClusterBlocksPods
-		v.Summary = report.Textf("%s cannot be placed: %s", count(len(pods), "Pod"), example.summary)
+		v.Summary, d.recommend = unplacedText(len(pods), example), example.remedy()
 	case root == report.SandboxFailed || root == report.VolumeMountFailed && len(pods) < newPods && len(pods) <= 2:
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.Medium
 		v.Summary = report.Text("Ready nodes fail their Pods: ") + report.Clean(where)
@@ -225,6 +226,10 @@ func (c *Diagnosis) breaksPods(d *daemonSet, failing []*corev1.Pod) bool {
 			v.For = append(v.For, report.Textf("all nodes on which it fails share %s; the others do not", text))
 			v.Summary += report.Textf("; the failing nodes share %s", text)
 		}
+	}
+	v.For = append(v.For, example.grounds()...)
+	if schedulingOrCreation(root) {
+		d.rollBackEndsIt(root)
 	}
 	for i, line := range d.relevantDiff(root) {
 		if i == 4 || d.rollout.State == report.Complete {
@@ -274,7 +279,7 @@ func (c *Diagnosis) suffered(d *daemonSet) []string {
 func schedulingOrCreation(code report.Code) bool {
 	switch code {
 	case report.InsufficientResources, report.UntoleratedTaint, report.NodeAffinityMismatch, report.HostPortConflict, report.VolumeTopologyConflict,
-		report.PodSpreadConflict, report.NodesCordoned, report.SchedulerSilent, report.SurgePortConflict, report.SurgeNoRoom:
+		report.PodSpreadConflict, report.NodesCordoned, report.SchedulerSilent, report.SchedulerDown, report.SurgePortConflict, report.SurgeNoRoom:
 		return true
 	}
 	return false

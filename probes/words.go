@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -104,4 +107,23 @@ func cleaned(list []string) []report.Text {
 		out = append(out, report.Clean(s))
 	}
 	return out
+}
+
+// amount writes a quantity of a resource as people compare it: bytes in Gi or Mi.
+func amount(r corev1.ResourceName, q resource.Quantity) string {
+	bytes := r == corev1.ResourceMemory || r == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(r), corev1.ResourceHugePagesPrefix)
+	if !bytes {
+		return q.String()
+	}
+	const mi, gi = 1 << 20, 1 << 30
+	switch v := q.Value(); {
+	case v%gi == 0 && v != 0:
+		return fmt.Sprintf("%dGi", v/gi)
+	case v >= 10*gi || v <= -10*gi:
+		return fmt.Sprintf("%.1fGi", float64(v)/gi)
+	case v >= mi || v <= -mi:
+		return fmt.Sprintf("%dMi", v/mi)
+	default:
+		return q.String()
+	}
 }
