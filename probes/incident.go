@@ -230,7 +230,7 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	c.clearedRollouts(&v)
 	for _, f := range c.inPlaceFindings() {
 		if first := c.firstFall(); f.Since != nil && f.Since.Before(first) {
-			v.For = append(v.For, report.Textf("%s %s/%s %s", f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Summary))
+			v.For = append(v.For, inPlaceText(&f))
 			if !slices.Contains(v.Contributing, f.Code) {
 				v.Contributing = append(v.Contributing, f.Code)
 			}

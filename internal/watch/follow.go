@@ -68,6 +68,9 @@ func (w *follows) follow(d cluster.Demand, now time.Time) (more, began bool) {
 	maps.DeleteFunc(w.ledgers, func(_ string, at time.Time) bool { return now.Sub(at) > w.src.cfg.Linger })
 	w.leases = d.Leases
 	began = w.followKinds(d.Kinds, now)
+	asked := w.src.settings.state().asked
+	w.src.settings.want(d, now)
+	began = began || asked != w.src.settings.state().asked
 
 	pods, namespaces := w.scopes()
 	for sc := range pods {
@@ -99,7 +102,7 @@ func (w *follows) follow(d cluster.Demand, now time.Time) (more, began bool) {
 		}
 		return !namespaces[ns]
 	})
-	return began || w.src.leases.missing(w.leases), began
+	return began || w.src.leases.missing(w.leases) || w.src.settings.due(now), began
 }
 
 // suspect brings the list of suspects up to date.

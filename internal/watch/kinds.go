@@ -52,7 +52,7 @@ var onDemand = map[cluster.Resource]func(s *Source) feeder{
 }
 
 // fromFilesOnly are the kinds that no rule asks of a live cluster.
-var fromFilesOnly = []cluster.Resource{cluster.ConfigMaps, cluster.CSINodes}
+var fromFilesOnly = []cluster.Resource{cluster.CSINodes}
 
 // followKinds starts the reads of kinds that are asked for and ends those that were
 // not for long. It tells whether one began.

@@ -59,6 +59,7 @@ func (s *Source) step() *cluster.Snapshot {
 	}
 	s.past = snap.History
 	s.leases.pollSoon(s.ctx, s.follows.leases, now)
+	s.settings.pollSoon(s.ctx, now)
 	return snap
 }
 
@@ -116,6 +117,9 @@ func (s *Source) converge(ctx context.Context, rv string) (*cluster.Snapshot, er
 		if again || s.leases.missing(s.follows.leases) {
 			s.leases.poll(ctx, s.follows.leases, now)
 			again = false
+		}
+		if s.settings.due(now) {
+			s.settings.poll(ctx, now)
 		}
 		snap := s.build(now)
 		if ctx.Err() != nil {

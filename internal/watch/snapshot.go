@@ -40,6 +40,8 @@ func (s *Source) build(now time.Time) *cluster.Snapshot {
 		Namespaces:           heldOf[*corev1.Namespace](&s.follows, cluster.Namespaces),
 		PriorityClasses:      heldOf[*schedulingv1.PriorityClass](&s.follows, cluster.PriorityClasses),
 		PodDisruptionBudgets: heldOf[*policyv1.PodDisruptionBudget](&s.follows, cluster.PodDisruptionBudgets),
+
+		Others: s.settings.list(),
 	}
 	fresh, notRead := s.freshness()
 	return cluster.New(o, cluster.Meta{
@@ -169,6 +171,13 @@ func (s *Source) freshness() (map[cluster.Resource]cluster.Freshness, []cluster.
 	for ns, why := range refused {
 		refuse(cluster.Leases, ns, why, "")
 	}
+	set := s.settings.state()
+	if set.asked {
+		add(cluster.ConfigMaps, set.loading, set.broken, set.read)
+	} else {
+		refuse(cluster.ConfigMaps, "", cluster.NotAsked, "nothing in the picture asks for it")
+	}
+	notRead = append(notRead, set.refused...)
 	// Which Pods are wanted is known only once the workloads are.
 	if _, ok := out[cluster.Pods]; !ok {
 		add(cluster.Pods, s.workloadsLoading(), nil, contact)

@@ -79,6 +79,7 @@ type Source struct {
 	nodeEvents   *feed[*corev1.Event]
 	follows      follows
 	leases       *leases
+	settings     *settings
 	trim         *trimmer
 
 	ctx     context.Context // of the feeds, nil before start
@@ -100,7 +101,7 @@ type Source struct {
 func New(cfg Config) *Source {
 	cfg.complete()
 	s := &Source{cfg: cfg, conn: cfg.Conn, bell: make(chan struct{}, 1), trim: newTrimmer(), cancel: func() {}}
-	s.leases = newLeases(s)
+	s.leases, s.settings = newLeases(s), newSettings(s)
 	s.follows = newFollows(s)
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	all := scope{or: cfg.Namespace}
@@ -200,6 +201,7 @@ func (s *Source) again() {
 		}
 	}
 	s.leases.forgetPoll()
+	s.settings.forgetPoll()
 }
 
 // feeds are all that run.

@@ -103,6 +103,19 @@ func (t *trimmer) pod(o *corev1.Pod)                     { t.meta(&o.ObjectMeta,
 
 func (t *trimmer) event(o *corev1.Event) { o.ManagedFields = nil }
 
+// setting keeps who wrote which fields when, and the mark of a leader's lock.
+func (t *trimmer) setting(o *metav1.PartialObjectMetadata) {
+	t.meta(&o.ObjectMeta, spec)
+	leader := o.Annotations[leaderLock]
+	o.Annotations, o.Labels = nil, nil
+	if leader != "" {
+		o.Annotations = map[string]string{leaderLock: leader}
+	}
+}
+
+// leaderLock is the annotation of a ConfigMap that holds a leader election.
+const leaderLock = "control-plane.alpha.kubernetes.io/leader"
+
 // plain is the trim of kinds that are few and small.
 func plain[T metav1.Object](o T) {
 	o.SetManagedFields(nil)

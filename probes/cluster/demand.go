@@ -34,6 +34,11 @@ type Demand struct {
 	Leases    []string    // nodes, the oldest trouble first, at most 50
 	Nodes     []string    // whose Pods of every workload are wanted, at most 20
 	Kinds     []Resource  // read whole, sorted; what is not named here stays NotAsked
+	// Settings tells that the metadata of what takes effect without a rollout is
+	// wanted, once and now and then again: network policies and settings of network
+	// agents, and these ConfigMaps, sorted, at most 50.
+	Settings   bool
+	ConfigMaps []types.NamespacedName
 }
 
 // Demand works it out. Under suspicion are workloads with a rollout in progress,
@@ -65,6 +70,9 @@ func (s *Snapshot) Demand() Demand {
 	}
 	slices.Sort(d.Workloads)
 	d.Kinds = s.kindsWanted(len(d.Workloads) > 0)
+	if s.settingsWanted() {
+		d.Settings, d.ConfigMaps = true, s.configMapsWanted(d.Workloads)
+	}
 	return d
 }
 

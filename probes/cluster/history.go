@@ -68,6 +68,10 @@ type NodeRecord struct {
 	Transitions []Transition // the oldest first; the first is what the first snapshot showed
 	Gone        Interval     // the Node object was deleted
 	BootIDs     []string     // in the order seen
+	// LabelChanges are those that were watched, the oldest first.
+	LabelChanges []LabelChange
+
+	labels map[string]string // as last seen
 }
 
 // Transition is a change of a node's Ready condition.
@@ -259,6 +263,9 @@ func seeNode(r NodeRecord, n *corev1.Node, s *Snapshot) (NodeRecord, bool) {
 	first := r.Name == ""
 	r.Name = n.Name
 	changed := first
+	if was, differs := seeLabels(r, n, s, first || !r.Gone.IsZero()); differs {
+		r, changed = was, true
+	}
 	if !r.Gone.IsZero() {
 		r.Gone, changed = Interval{}, true
 	}
@@ -284,6 +291,9 @@ func seeNode(r NodeRecord, n *corev1.Node, s *Snapshot) (NodeRecord, bool) {
 	for len(r.Transitions) > 2 && s.AsOf.Sub(r.Transitions[0].Seen) > remembered {
 		r.Transitions = slices.Clone(r.Transitions[1:])
 		changed = true
+	}
+	for len(r.LabelChanges) > 0 && s.AsOf.Sub(r.LabelChanges[0].Seen) > remembered {
+		r.LabelChanges, changed = r.LabelChanges[1:], true
 	}
 	return r, changed
 }

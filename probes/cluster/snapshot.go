@@ -67,7 +67,8 @@ type Objects struct {
 	EndpointSlices       []*discoveryv1.EndpointSlice
 	ValidatingWebhooks   []*admissionv1.ValidatingWebhookConfiguration
 	MutatingWebhooks     []*admissionv1.MutatingWebhookConfiguration
-	// Others are the metadata of ConfigMaps and of every kind not listed above.
+	// Others are the metadata of ConfigMaps and of every kind not listed above. A live
+	// snapshot holds there what takes effect without a rollout (see Demand.Settings).
 	Others []*metav1.PartialObjectMetadata
 }
 

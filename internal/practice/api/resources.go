@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -116,6 +117,8 @@ var resources = []*resource{
 		namespaced: true, example: &appsv1.ControllerRevision{}},
 	{gvr: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), kind: "PodDisruptionBudget", singular: "poddisruptionbudget", short: []string{"pdb"},
 		namespaced: true, example: &policyv1.PodDisruptionBudget{}, hasStatus: true, countsSpec: true, mustVersion: true},
+	{gvr: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), kind: "NetworkPolicy", singular: "networkpolicy", short: []string{"netpol"},
+		namespaced: true, example: &networkingv1.NetworkPolicy{}, countsSpec: true},
 	{gvr: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), kind: "PriorityClass", singular: "priorityclass", short: []string{"pc"},
 		example: &schedulingv1.PriorityClass{}, countsSpec: true},
 	{gvr: storagev1.SchemeGroupVersion.WithResource("csinodes"), kind: "CSINode", singular: "csinode",
