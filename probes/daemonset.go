@@ -36,6 +36,7 @@ type daemonSet struct {
 	recommend report.Recommendation
 	revisions []revision
 	ownership
+	coverage coverage
 }
 
 // change is one moment at which a template became the current one.

@@ -31,6 +31,8 @@ type Diagnosis struct {
 	placements  map[string]*placement
 	ledgers     map[string]*cluster.Ledger
 	nodesLooked int
+
+	clusterFacts
 }
 
 // Options narrow or widen a diagnosis.
@@ -50,6 +52,9 @@ func Diagnose(s *cluster.Snapshot, o Options) *Diagnosis {
 	c.nodeStates()
 	c.readDaemonSets()
 	c.readReplicated()
+	for _, d := range c.daemonSets {
+		c.readCoverage(d)
+	}
 	c.attribute()
 	c.buildReport()
 	return c

@@ -17,6 +17,7 @@ import (
 // takes nodes down comes first, then what breaks Pods, then what holds it up.
 func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	c.rolloutFindings(d)
+	c.coverageFindings(d)
 	failing := c.ownTroubles(d)
 	d.verdict = report.Verdict{Attribution: report.Healthy, Confidence: report.High}
 	d.recommend = report.Recommendation{Action: report.ActionNone}
@@ -42,8 +43,13 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case d.rollout.State == report.OnDelete:
 		d.verdict.Attribution, d.verdict.RootCause = report.WaitingForOperator, report.OnDeletePending
 		d.verdict.Summary = report.Textf("OnDelete: %s still on an older revision; nothing moves until Pods are deleted", count(d.rollout.NotYetReached, "node"))
+	case c.coverageGap(d):
 	default:
 		c.isHealthy(d)
+		if d.coverage.stale && d.verdict.RootCause == "" {
+			d.verdict.RootCause = report.MisscheduledStatusStale
+			d.verdict.Summary += "; its count of misscheduled Pods is stale"
+		}
 	}
 	if a := d.verdict.Attribution; a != report.RolloutBreaksNodes && a != report.RolloutBreaksPods && !(a == report.Undetermined && d.undetermined()) {
 		d.rollout.Spreading = false // it moves, and nothing bad with it

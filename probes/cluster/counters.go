@@ -48,6 +48,7 @@ func (s *Snapshot) Counters(ds *appsv1.DaemonSet, updated func(*corev1.Pod) bool
 	if c.Known {
 		byNode = s.placedPods(ds)
 	}
+	c.Nodes = make([]Placement, 0, max(len(byNode), min(int(ds.Status.DesiredNumberScheduled), len(s.Nodes)), 0))
 	minReady := MinReady(ds)
 	rule := RuleOf(&ds.Spec.Template)
 	add := func(name string, n *corev1.Node) {

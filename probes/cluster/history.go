@@ -113,6 +113,20 @@ func (h *History) PodsOf(owner types.UID) []PodRecord {
 	return out
 }
 
+// LastGone is when the last of a DaemonSet's Pods was seen to be gone, zero for none.
+func (h *History) LastGone(owner types.UID) time.Time {
+	var last time.Time
+	if h == nil {
+		return last
+	}
+	for _, r := range h.pods {
+		if r.Owner == owner && r.Gone.To.After(last) {
+			last = r.Gone.To
+		}
+	}
+	return last
+}
+
 // Node returns what was seen of a node.
 func (h *History) Node(name string) NodeRecord {
 	if h == nil {
