@@ -305,6 +305,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		v.Summary = "moves"
 		r.recommend = report.Recommendation{Action: report.ActionWait, Why: "it moves"}
 	}
+	r.findings = append(r.findings, c.requestFindings(r.key, r.template, slices.Concat(r.pods, r.older))...)
 	r.finish()
 }
 

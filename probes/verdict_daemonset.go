@@ -64,6 +64,8 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	c.historyFindings(d)
 	c.notePardon(d)
 	d.own()
+	c.budgetFindings(d)
+	d.findings = append(d.findings, c.requestFindings(d.key, &d.ds.Spec.Template, c.s.PodsOf(d.ds.UID))...)
 	sortFindings(d.findings)
 }
 

@@ -72,11 +72,16 @@ func (o *diagnoseOptions) complete() error {
 	if slices.Contains(o.paths, "") {
 		return usagef("-f names no file")
 	}
+	if o.asOf != "" && len(o.paths) == 0 {
+		return usagef("--as-of goes with -f: a live cluster is judged as it is now")
+	}
+	return o.moment()
+}
+
+// moment reads --as-of.
+func (o *diagnoseOptions) moment() error {
 	if o.asOf == "" {
 		return nil
-	}
-	if len(o.paths) == 0 {
-		return usagef("--as-of goes with -f: a live cluster is judged as it is now")
 	}
 	var err error
 	if o.at, err = time.Parse(time.RFC3339, o.asOf); err != nil {

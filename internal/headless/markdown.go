@@ -14,6 +14,10 @@ const maxRows = 40
 
 // writeMarkdown writes the report for a ticket or a chat.
 func writeMarkdown(b *bytes.Buffer, r *report.Report) {
+	if m := preflightOf(r); m != nil {
+		markdownPreflight(b, r, m)
+		return
+	}
 	v := r.Verdict
 	title := string(v.Attribution)
 	if v.Workload != "" {

@@ -31,6 +31,10 @@ func writeText(b *bytes.Buffer, r *report.Report, o Options) {
 		w.width = 80
 	}
 	w.width = max(w.width, 40)
+	if m := preflightOf(r); m != nil {
+		w.preflight(r, m)
+		return
+	}
 	main := mainWorkload(r)
 	w.verdict(r, main)
 	w.do(r.Recommendation)

@@ -47,10 +47,11 @@ var rooms = []room{
 	{path: "probes/refusal", ours: []string{"probes/report"}, libraries: []string{}, never: []string{"k8s.io", terminal}},
 	{path: "probes/files", ours: []string{"probes/cluster"}, never: []string{client, terminal}},
 	{path: "probes/owners", ours: []string{"probes/report", "probes/cluster"}, never: []string{client, terminal}},
-	{path: "probes", ours: []string{"probes/cluster", "probes/report", "probes/refusal", "probes/owners", "internal/redact"}, never: []string{client, terminal}},
+	{path: "probes", ours: []string{"probes/cluster", "probes/report", "probes/refusal", "probes/owners", "internal/redact", "internal/defaults"}, never: []string{client, terminal}},
 	{path: "internal/kube", ours: []string{"runbook/action", "probes/report"}, never: []string{terminal}},
 	{path: "internal/watch", ours: []string{"probes/cluster", "internal/kube"}, never: []string{terminal}},
-	{path: "internal/practice", never: []string{terminal}},
+	{path: "internal/practice", ours: []string{"internal/defaults"}, never: []string{terminal}},
+	{path: "internal/defaults", libraries: []string{"k8s.io/api", "k8s.io/apimachinery"}, never: []string{client, terminal}},
 	{path: "internal/redact", libraries: []string{}, never: []string{client, terminal}},
 	{path: "internal/rules"},
 }

@@ -31,6 +31,8 @@ type Options struct {
 	Grace time.Duration
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
+	// Source says where the input was captured a moment ago; its zero value is files.
+	Source cluster.Source
 }
 
 // Stats tell what was read and what was not.
@@ -92,6 +94,7 @@ type loader struct {
 	now     time.Time    // of a Case that was read
 	// captures are the documents that say how the input was captured.
 	captures []CaptureDocument
+	take     func(document) // where set, takes every document instead of keeping it
 }
 
 func newLoader(ctx context.Context) *loader {
@@ -136,6 +139,9 @@ func (l *loader) finish(o Options) (*cluster.Snapshot, Stats, error) {
 		AsOf:      asOf.UTC(),
 		Source:    cluster.Source{Type: "files", Version: l.version},
 		NodeGrace: o.Grace,
+	}
+	if o.Source.Type != "" {
+		m.Source = o.Source
 	}
 	l.store.scope(&objects, &m)
 	l.tell(&objects, &m)

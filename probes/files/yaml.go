@@ -34,6 +34,9 @@ type document struct {
 func (l *loader) documents(file, dir string, r io.Reader) {
 	s := &stream{file: file, dir: dir, l: l}
 	s.emit = func(d document) { l.document(s, d) }
+	if l.take != nil {
+		s.emit = l.take
+	}
 	s.yaml(newLines(r, 0))
 	l.endOfFile(s)
 }

@@ -243,3 +243,6 @@ func (c Code) IsNode() bool { return c.group() == nodeGroup && c.Known() }
 
 // IsPod tells whether c is about what is wrong with a Pod.
 func (c Code) IsPod() bool { return c.group() == podGroup && c.Known() }
+
+// IsRisk tells whether c is about what makes a rollout dangerous.
+func (c Code) IsRisk() bool { return c.group() == riskGroup && c.Known() }

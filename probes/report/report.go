@@ -131,7 +131,8 @@ type Workload struct {
 	Owners []Owner `json:"owners,omitempty"`
 	// WritersKnown tells whether managedFields were read: without them somebody who
 	// leaves no label or annotation is not seen.
-	WritersKnown bool `json:"writersKnown"`
+	WritersKnown bool       `json:"writersKnown"`
+	Preflight    *Preflight `json:"preflight,omitempty"` // of a preflight only
 }
 
 // Key is the workload's identity.
