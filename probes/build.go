@@ -54,8 +54,9 @@ func (c *Diagnosis) buildReport() {
 	for _, n := range c.nodeList {
 		r.ClusterFindings = append(r.ClusterFindings, n.findings...)
 	}
-	r.ClusterFindings = slices.Concat(r.ClusterFindings, c.stakeFindings(), c.componentFindings(), c.inPlaceFindings(), c.zoneFindings())
+	r.ClusterFindings = slices.Concat(r.ClusterFindings, c.stake.findings, c.inPlaceFindings(), c.zoneFindings())
 	sortFindings(r.ClusterFindings)
+	r.AtStake = c.stake.lines
 	for i := range r.ClusterFindings {
 		if r.ClusterFindings[i].Evidence == nil {
 			r.ClusterFindings[i].Evidence = []report.Evidence{}

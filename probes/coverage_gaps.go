@@ -174,10 +174,8 @@ func (c *Diagnosis) whyEmpty(d *daemonSet) (string, []report.Evidence) {
 			return "its Pod failed, and the controller creates it again after a back-off", []report.Evidence{eventEvidence(e)}
 		}
 	}
-	for _, f := range c.componentFindings() {
-		if f.Code == report.ControllerManagerDown {
-			return "kube-controller-manager is down: nobody creates it", f.Evidence
-		}
+	if f := c.leaderOf(controllerManager).down; f != nil {
+		return "kube-controller-manager is down: nobody creates it", f.Evidence
 	}
 	if !c.s.Read(cluster.Events) {
 		return "why the controller has made none is not known: events were not read", nil

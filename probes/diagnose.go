@@ -31,6 +31,8 @@ type Diagnosis struct {
 	placements  map[string]*placement
 	ledgers     map[string]*cluster.Ledger
 	nodesLooked int
+	leaders     map[string]leader // of the control plane's components
+	stake       *stake
 
 	clusterFacts
 }
@@ -56,6 +58,7 @@ func Diagnose(s *cluster.Snapshot, o Options) *Diagnosis {
 		c.readCoverage(d)
 	}
 	c.attribute()
+	c.readStakes()
 	c.buildReport()
 	return c
 }

@@ -1,7 +1,6 @@
 package probes
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -356,66 +355,6 @@ func rank(a report.Attribution) int {
 	return slices.Index(order, a)
 }
 
-// stakeFindings says what else the failing nodes put at risk.
-func (c *Diagnosis) stakeFindings() []report.Finding {
-	var planes, down []string
-	for _, n := range c.nodeList {
-		if controlPlane(n.node) {
-			planes = append(planes, n.name)
-			if n.failing() {
-				down = append(down, n.name)
-			}
-		}
-	}
-	var next []string
-	for _, d := range c.blamed() {
-		if !d.rollout.Spreading {
-			continue
-		}
-		for i := range d.loop.Slots {
-			s := &d.loop.Slots[i]
-			if n := c.nodes[s.Node]; n != nil && controlPlane(n.node) && s.Old != nil && !n.failing() {
-				next = append(next, n.name)
-			}
-		}
-	}
-	slices.Sort(next)
-	next = slices.Compact(next)
-	if len(down) == 0 && len(next) == 0 {
-		return nil
-	}
-	var parts []string
-	var ev []report.Evidence
-	if len(down) > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s %s: %s", len(down), count(len(planes), "control-plane node"), failVerb(len(down)), names(down, 3)))
-		for _, n := range down {
-			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n), Value: report.Clean(readiness(c.nodes[n]))})
-		}
-		// A kubelet that says False is alive, and so are static Pods on the host's network.
-		silent := 0
-		for _, n := range down {
-			if !c.nodes[n].reachable() {
-				silent++
-			}
-		}
-		switch quorum := len(planes)/2 + 1; {
-		case len(planes) == 1:
-		case len(planes)-silent < quorum:
-			parts = append(parts, "if etcd runs on them and they are down, it has lost its quorum")
-		case len(planes)-len(down) < quorum:
-			parts = append(parts, "should they be lost for good, an etcd on them has no quorum")
-		}
-	}
-	if len(next) > 0 {
-		parts = append(parts, "a rollout that breaks nodes has not reached "+names(next, 3)+" yet")
-		for _, n := range next {
-			ev = append(ev, report.Evidence{Source: report.Textf("Node %s", n), Value: "runs an older revision and is next in line"})
-		}
-	}
-	return []report.Finding{{Code: report.ControlPlaneAtRisk, Severity: report.Critical, Object: report.Object{Kind: "Node", Name: report.Clean(append(down, next...)[0])},
-		Summary: report.Clean(strings.Join(parts, "; ")), Evidence: ev}}
-}
-
 // zoneFindings says that a zone is out.
 func (c *Diagnosis) zoneFindings() []report.Finding {
 	list := c.independent()
@@ -440,47 +379,4 @@ func (c *Diagnosis) zoneFindings() []report.Finding {
 	f.Since = report.At(first)
 	f.Summary = report.Textf("%s of zone %s fell within seconds, hardly one outside it", count(n, "node"), z)
 	return []report.Finding{f}
-}
-
-// componentFindings judges kube-controller-manager and kube-scheduler by their
-// Leases. Where there is none, leader election may be off: that says nothing.
-func (c *Diagnosis) componentFindings() []report.Finding {
-	var out []report.Finding
-	for _, x := range []struct {
-		lease string
-		code  report.Code
-	}{{"kube-controller-manager", report.ControllerManagerDown}, {"kube-scheduler", report.SchedulerDown}} {
-		l := c.s.ControlPlaneLease(x.lease)
-		if l == nil || l.Spec.RenewTime == nil {
-			continue
-		}
-		age := c.componentsSeen().Sub(l.Spec.RenewTime.Time)
-		limit := time.Minute
-		if d := l.Spec.LeaseDurationSeconds; d != nil {
-			limit = max(limit, 4*time.Duration(*d)*time.Second)
-		}
-		if age < limit {
-			continue
-		}
-		out = append(out, report.Finding{Code: x.code, Severity: report.Critical, Object: report.Object{Kind: "Lease", Namespace: cluster.ControlPlaneNamespace, Name: report.Clean(x.lease)},
-			Since: report.At(l.Spec.RenewTime.Time), Summary: report.Textf("%s has not renewed its Lease for %s: nothing is reconciled meanwhile", x.lease, short(age)),
-			Evidence: []report.Evidence{{Source: "Lease.spec.renewTime", Value: report.Textf("renewed %s ago", short(age)), At: report.At(l.Spec.RenewTime.Time)}}})
-	}
-	return out
-}
-
-// componentsSeen is the moment against which the control plane's Leases are judged. Of
-// files nobody knows when each was written, only that one Lease is older than another:
-// that counts which was renewed last.
-func (c *Diagnosis) componentsSeen() time.Time {
-	if c.s.Source.Type != "files" {
-		return c.s.AsOf
-	}
-	var newest time.Time
-	for _, l := range c.s.Leases {
-		if t := cluster.LeaseRenewed(l); !t.After(c.s.AsOf) {
-			newest = maxTime(newest, t)
-		}
-	}
-	return newest
 }

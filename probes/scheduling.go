@@ -302,11 +302,4 @@ func reasonText(list []refusal.Reason) string {
 
 // schedulerDown is the finding that kube-scheduler does not renew its Lease, nil
 // where it does or where there is none: leader election may be off.
-func (c *Diagnosis) schedulerDown() *report.Finding {
-	for _, f := range c.componentFindings() {
-		if f.Code == report.SchedulerDown {
-			return &f
-		}
-	}
-	return nil
-}
+func (c *Diagnosis) schedulerDown() *report.Finding { return c.leaderOf(scheduler).down }

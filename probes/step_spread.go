@@ -1,8 +1,6 @@
 package probes
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -60,52 +58,10 @@ func stepSpread(c *Diagnosis, target report.WorkloadKey) report.Result {
 	if n := len(m.Prevalent); n > 0 {
 		a.say(report.StepNotice, "%s broken from before, not counted: %s", count(n, "node"), joinTexts(m.Prevalent, 4))
 	}
-	stakes := c.stakeFindings()
-	for _, f := range stakes {
-		a.say(report.StepAnomaly, "%s: %s", f.Code, f.Summary)
+	for i := range c.stake.lines {
+		l := &c.stake.lines[i]
+		a.say(l.State, "%s", l.Text)
 	}
-	if len(stakes) == 0 {
-		a.say(report.StepOK, "control plane: %s", c.planes())
-	}
-	if next := c.nextEvictions(); next != "" {
-		a.say(report.StepNotice, "%s", next)
-	}
-	a.Findings = append(a.Findings, stakes...)
+	a.Findings = append(a.Findings, c.stake.findings...)
 	return a.result()
-}
-
-func (c *Diagnosis) planes() string {
-	all, ready := 0, 0
-	for _, n := range c.nodeList {
-		if controlPlane(n.node) {
-			all++
-			if !n.failing() {
-				ready++
-			}
-		}
-	}
-	if all == 0 {
-		return "no node has its label (it may be managed)"
-	}
-	return fmt.Sprintf("%d of %d nodes Ready", ready, all)
-}
-
-// nextEvictions says when ordinary Pods of tainted nodes will be evicted: 300 s
-// after the NoExecute taint unless they say otherwise.
-func (c *Diagnosis) nextEvictions() string {
-	var at []time.Time
-	for _, n := range c.nodeList {
-		for _, t := range n.node.Spec.Taints {
-			if t.Effect == "NoExecute" && t.TimeAdded != nil {
-				if due := t.TimeAdded.Add(300 * time.Second); due.After(c.s.AsOf) {
-					at = append(at, due)
-				}
-			}
-		}
-	}
-	if len(at) == 0 {
-		return ""
-	}
-	slices.SortFunc(at, time.Time.Compare)
-	return fmt.Sprintf("ordinary Pods are evicted from failing nodes from %s on (300 s after the NoExecute taint)", stamp(at[0]))
 }

@@ -57,6 +57,9 @@ type Report struct {
 	Workloads       []Workload `json:"workloads"` // the worst first
 	Verdict         Verdict    `json:"verdict"`   // the incident's
 	ClusterFindings []Finding  `json:"clusterFindings"`
+	// AtStake is what failing nodes, or a rollout that breaks nodes, put at risk, and
+	// what they do not; empty while no node fails. A topic may have several entries.
+	AtStake []Stake `json:"atStake,omitempty"`
 	// Recommendation is what the incident's verdict asks for: that of its workload
 	// or, where nodes fail by themselves, what to do about the nodes.
 	Recommendation Recommendation `json:"recommendation"`
