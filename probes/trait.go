@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
 )
 
 // trait is something that nodes can share: a zone, a pool, a kernel.
@@ -52,14 +54,7 @@ func zone(n *corev1.Node) string {
 	return n.Labels[corev1.LabelFailureDomainBetaZone]
 }
 
-func controlPlane(n *corev1.Node) bool {
-	for _, l := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"} {
-		if _, ok := n.Labels[l]; ok {
-			return true
-		}
-	}
-	return false
-}
+func controlPlane(n *corev1.Node) bool { return cluster.ControlPlane(n) }
 
 // sharedTraits finds what all of the first nodes have and few of the others: at most
 // a tenth of them. Those that are rarest among the others come together, named as one.

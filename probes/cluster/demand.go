@@ -63,11 +63,7 @@ func (s *Snapshot) Demand() Demand {
 		}
 	}
 	d.Leases = s.suspectNodes()
-	for _, n := range s.Objects.Nodes {
-		if c := NodeCondition(n, corev1.NodeReady); (c == nil || c.Status != corev1.ConditionTrue) && s.AsOf.Sub(n.CreationTimestamp.Time) < SuspectBefore && len(d.Nodes) < maxLedgers {
-			d.Nodes = append(d.Nodes, n.Name)
-		}
-	}
+	d.Nodes = s.nodesWanted()
 	slices.Sort(d.Workloads)
 	d.Kinds = s.kindsWanted(len(d.Workloads) > 0)
 	if s.settingsWanted() {

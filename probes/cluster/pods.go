@@ -98,6 +98,17 @@ func NodeReadiness(n *corev1.Node) corev1.ConditionStatus {
 // NodeReady tells whether the node's Ready condition is True.
 func NodeReady(n *corev1.Node) bool { return NodeReadiness(n) == corev1.ConditionTrue }
 
+// ControlPlane tells whether the node's role labels say that it carries a part of the
+// control plane. A managed control plane has no such nodes.
+func ControlPlane(n *corev1.Node) bool {
+	for _, l := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"} {
+		if _, ok := n.Labels[l]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // EventOnset is when what an event tells of began.
 func EventOnset(e *corev1.Event) time.Time {
 	switch {
