@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,33 +197,33 @@ var enough = map[string]int{
 	"not Ready, and a Pod that counts": 10,
 }
 
-// sameAgain is in how many looks a difference must show before it is one: the
-// controller's own picture may be a moment older than what was just read.
-const sameAgain = 3
+// looks is how many times the controllers are brought to rest before a difference is
+// one: the controller's own picture may be a moment older than what was just read.
+const looks = 3
 
 // compareCounters compares the counters of every DaemonSet, and counts what there
 // was to count.
 func (c *crowd) compareCounters(ctx context.Context, t *testing.T) map[string]int {
 	t.Helper()
-	var wrong, before []string
 	var s *facts.Snapshot
 	for look := 1; ; look++ {
 		var err error
 		if s, err = c.rest(ctx); err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(c.story, "\n"))
 		}
-		wrong = nil
+		var wrong []string
 		for _, ds := range s.DaemonSets {
-			wrong = append(wrong, differs(s, ds)...)
+			if d := differs(s, ds); d != "" {
+				wrong = append(wrong, d)
+			}
 		}
 		if len(wrong) == 0 {
 			break
 		}
-		if look >= sameAgain && slices.Equal(wrong, before) {
+		if look == looks {
 			t.Errorf("the counters of %d of %d DaemonSets are others than the controller's:\n%s", len(wrong), len(s.DaemonSets), strings.Join(wrong, "\n"))
 			break
 		}
-		before = wrong
 	}
 	seen := map[string]int{}
 	for _, ds := range s.DaemonSets {
@@ -246,7 +245,7 @@ func countersOf(s *facts.Snapshot, ds *appsv1.DaemonSet) facts.Counters {
 }
 
 // differs says where a DaemonSet's counters are others than its status, node by node.
-func differs(s *facts.Snapshot, ds *appsv1.DaemonSet) []string {
+func differs(s *facts.Snapshot, ds *appsv1.DaemonSet) string {
 	ours, status := countersOf(s, ds), ds.Status
 	var wrong []string
 	for _, n := range []struct {
@@ -267,7 +266,7 @@ func differs(s *facts.Snapshot, ds *appsv1.DaemonSet) []string {
 		}
 	}
 	if len(wrong) == 0 {
-		return nil
+		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s: %s", ds.Name, strings.Join(wrong, "; "))
@@ -281,8 +280,11 @@ func differs(s *facts.Snapshot, ds *appsv1.DaemonSet) []string {
 		}
 	}
 	spec := ds.Spec.Template.Spec
-	fmt.Fprintf(&b, "\n    nodeName %q, nodeSelector %v, affinity %v, tolerations %v, hostNetwork %v", spec.NodeName, spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.HostNetwork)
-	return []string{b.String()}
+	fmt.Fprintf(&b, "\n    nodeName %q, nodeSelector %v, affinity %v, hostNetwork %v, tolerations", spec.NodeName, spec.NodeSelector, spec.Affinity, spec.HostNetwork)
+	for i := range spec.Tolerations {
+		fmt.Fprintf(&b, " %s", spec.Tolerations[i].String())
+	}
+	return b.String()
 }
 
 // describePlacement says what is so about one node of a DaemonSet.

@@ -34,6 +34,11 @@ type Options struct {
 	// LeaderElection makes controller manager and scheduler hold their Leases in
 	// kube-system, as they do in clusters.
 	LeaderElection bool
+	// ServiceAccounts leaves the admission plugin on that wants each Pod's service
+	// account to exist.
+	ServiceAccounts bool
+	// Admission is an AdmissionConfiguration (apiserver.config.k8s.io/v1), "" for none.
+	Admission string
 	// Users are known to the API server beside Admin.
 	Users []User
 }
@@ -67,7 +72,7 @@ func (c *ControlPlane) start(ctx context.Context, programs binaries.Set, o Optio
 	if err != nil {
 		return err
 	}
-	if err := c.startAPIServer(ctx, programs, etcd); err != nil {
+	if err := c.startAPIServer(ctx, programs, etcd, o); err != nil {
 		return err
 	}
 	if err := c.grant(ctx); err != nil {
@@ -116,7 +121,7 @@ func (c *ControlPlane) startEtcd(ctx context.Context, programs binaries.Set) (ur
 	return url, p.ready(ctx, get(http.DefaultTransport, url+"/health"))
 }
 
-func (c *ControlPlane) startAPIServer(ctx context.Context, programs binaries.Set, etcd string) error {
+func (c *ControlPlane) startAPIServer(ctx context.Context, programs binaries.Set, etcd string, o Options) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -128,23 +133,32 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, programs binaries.Set
 	if err := c.write("audit-policy.yaml", []byte(auditPolicy)); err != nil {
 		return err
 	}
-	p, err := c.run(programs.APIServer,
-		"--etcd-servers="+etcd,
-		"--bind-address=127.0.0.1", "--secure-port="+port,
-		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"),
-		"--client-ca-file="+c.file("ca.crt"),
-		"--token-auth-file="+c.file("tokens.csv"),
+	args := []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
+		"--client-ca-file=" + c.file("ca.crt"),
+		"--token-auth-file=" + c.file("tokens.csv"),
 		"--authorization-mode=RBAC",
-		"--service-account-key-file="+c.file("server.key"),
-		"--service-account-signing-key-file="+c.file("server.key"),
+		"--service-account-key-file=" + c.file("server.key"),
+		"--service-account-signing-key-file=" + c.file("server.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
+		"--audit-policy-file=" + c.file("audit-policy.yaml"), "--audit-log-path=" + c.file(auditLog),
+	}
+	if !o.ServiceAccounts {
 		// Pods need no mounted token here: nothing runs in them.
-		"--disable-admission-plugins=ServiceAccount",
-		"--audit-policy-file="+c.file("audit-policy.yaml"), "--audit-log-path="+c.file(auditLog),
-	)
+		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	if o.Admission != "" {
+		if err := c.write("admission.yaml", []byte(o.Admission)); err != nil {
+			return err
+		}
+		args = append(args, "--admission-control-config-file="+c.file("admission.yaml"))
+	}
+	p, err := c.run(programs.APIServer, args...)
 	if err != nil {
 		return err
 	}

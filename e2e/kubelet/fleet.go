@@ -140,7 +140,7 @@ func (f *Fleet) Join(ctx context.Context, nodes ...Node) error {
 			return fmt.Errorf("registering node %s: %w", n.Name, err)
 		}
 		f.mu.Lock()
-		f.nodes[n.Name] = &node{name: n.Name, uid: object.UID}
+		f.nodes[n.Name] = &node{name: n.Name, uid: object.UID, offers: n.Allocatable}
 		f.mu.Unlock()
 		f.lookAtNode(n.Name, 0)
 	}

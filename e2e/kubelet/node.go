@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,6 +26,9 @@ const leaseSeconds = 40
 type Node struct {
 	Name   string
 	Labels map[string]string
+	Taints []corev1.Taint
+	// Allocatable is what it offers besides 4 CPUs, 16 GiB and 110 Pods, or instead.
+	Allocatable corev1.ResourceList
 }
 
 func (n Node) object() *corev1.Node {
@@ -34,7 +38,7 @@ func (n Node) object() *corev1.Node {
 	for k, v := range n.Labels {
 		labels[k] = v
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels}, Spec: corev1.NodeSpec{Taints: n.Taints}}
 }
 
 // node is what the fleet knows of a node that has joined; guarded by Fleet.mu,
@@ -42,6 +46,7 @@ func (n Node) object() *corev1.Node {
 type node struct {
 	name      string
 	uid       types.UID
+	offers    corev1.ResourceList // of Node.Allocatable
 	cutOff    bool
 	noNetwork bool
 	posted    corev1.ConditionStatus // of Ready, "" before the first status
@@ -122,6 +127,7 @@ func (f *Fleet) postNode(ctx context.Context, n *node, ready corev1.ConditionSta
 	object.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
 	}
+	maps.Copy(object.Status.Capacity, n.offers)
 	object.Status.Allocatable = object.Status.Capacity
 	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.name}, {Type: corev1.NodeInternalIP, Address: address(n.name)}}
 	object.Status.NodeInfo = corev1.NodeSystemInfo{
