@@ -25,6 +25,7 @@ type daemonSet struct {
 	slots     map[string]*cluster.Slot
 	pool      []*nodeState           // nodes that it is meant for, and those with its Pods
 	troubles  map[string]*podTrouble // by Pod name
+	blocked   *blocked               // nil unless its Pods cannot be created
 	rejected  []rejectedPod          // that failed and are gone
 	change    change
 	changes   []change    // the current one first; an earlier one only after a rollback
@@ -86,6 +87,7 @@ func (c *Diagnosis) readDaemonSets() {
 		if d.podsKnown {
 			c.rejectedAgain(d)
 		}
+		d.blocked = c.daemonBlocked(d)
 		c.readRevisions(d)
 		c.readChanges(d)
 		c.readRollout(d)

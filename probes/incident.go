@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,9 @@ func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict 
 			}
 		}
 	}
+	if x := c.refusedAgent(workloads); hasNodes && x != nil && w.Verdict.Attribution != report.RolloutBreaksNodes {
+		w = x
+	}
 	worst := w.Verdict
 	worst.Workload = report.Clean(w.Key().String())
 	if !hasNodes {
@@ -124,7 +128,11 @@ func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict 
 // nodesOutweigh tells whether the nodes that fail are more than what the workload suffers.
 func (c *Diagnosis) nodesOutweigh(w *report.Workload) bool {
 	n := 0
+	refused := c.blockedWorkload(fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name))
 	for _, st := range c.independent() {
+		if refused != nil && c.lacks(refused, st.name) {
+			continue // it lacks the very Pod that cannot be created
+		}
 		if e := st.current(); e == nil || c.s.AsOf.Sub(e.shown) < 24*time.Hour {
 			n++
 		}
@@ -142,6 +150,9 @@ func (c *Diagnosis) nodesOutweigh(w *report.Workload) bool {
 		if f.Code == w.Verdict.RootCause {
 			pods++
 		}
+	}
+	if refused != nil {
+		pods = max(pods, refused.missing)
 	}
 	return n > pods
 }

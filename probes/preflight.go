@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
+	"github.com/rollcall-k8s/rollcall/probes/refusal"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
@@ -204,7 +205,8 @@ func (p *planned) dryRunRisks(ch *Change, view *report.Preflight) []risk {
 		case d.Refused != "":
 			words := report.Text(firstWords(d.Refused, 300))
 			line = report.Textf("%s: refused: %s", d.Kind, words)
-			code := creationCode(d.Refused)
+			why, _ := refusal.ParseCreation(d.Refused)
+			code := why.Code
 			if code == "" {
 				code = report.AdmissionDenied
 			}

@@ -35,6 +35,7 @@ type replicated struct {
 	observed  bool
 	deadline  *appsv1.DeploymentCondition // Progressing=False, ProgressDeadlineExceeded
 	failure   *appsv1.DeploymentCondition // ReplicaFailure
+	blocked   *blocked                    // nil unless its Pods cannot be created
 	troubles  map[string]*podTrouble
 	started   time.Time
 	rollout   report.Rollout
@@ -199,6 +200,7 @@ func (c *Diagnosis) finishReplicated(r *replicated, inProgress bool) {
 			waiting++
 		}
 	}
+	r.blocked = c.replicasBlocked(r)
 	ro.LastProgressAt = report.At(last)
 	ro.NotYetReached = max(r.want-ro.Updated, 0)
 	inProgress = inProgress || waiting > 0 && len(r.older) > 0 || r.deadline != nil
@@ -275,13 +277,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		v.Attribution, v.RootCause, v.Confidence, v.Summary = report.ControllerStalled, report.RolloutNotObserved, report.Medium, "its generation is not acted on"
 		r.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: "look at kube-controller-manager"}
 	case r.missing == 0 && r.rollout.State == report.Complete:
-	case r.failure != nil && creationCode(r.failure.Message) != "":
-		code := creationCode(r.failure.Message)
-		v.Attribution, v.RootCause = report.ClusterBlocksPods, code
-		v.Summary = report.Textf("Pods cannot be created: %s", firstWords(r.failure.Message, 200))
-		r.add(code, report.Critical, r.failure.LastTransitionTime.Time, v.Summary,
-			report.Evidence{Source: "status.conditions[ReplicaFailure]", Value: report.Textf("%s: %s", r.failure.Reason, r.failure.Message), At: report.At(r.failure.LastTransitionTime.Time)})
-		r.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: v.Summary}
+	case c.replicasBlockedVerdict(r):
 	case len(byCode) > 0:
 		c.replicatedPodsFail(r, byCode)
 	case c.waitsForTheDead(r):
@@ -346,6 +342,9 @@ func (c *Diagnosis) replicatedFindings(r *replicated) {
 	if r.deadline != nil {
 		r.add(report.ProgressDeadlineExceeded, report.Critical, r.deadline.LastTransitionTime.Time, report.Clean(r.deadline.Message),
 			report.Evidence{Source: "Deployment.status.conditions[Progressing]", Value: report.Textf("%s %s: %s", r.deadline.Status, r.deadline.Reason, r.deadline.Message), At: report.At(r.deadline.LastTransitionTime.Time)})
+	}
+	if f := c.creationFinding(r.blocked, report.Object{Kind: r.key.Kind, Namespace: r.key.Namespace, Name: r.key.Name}); f != nil {
+		r.findings = append(r.findings, *f)
 	}
 	listed := map[report.Code]int{}
 	for _, p := range append(slices.Clone(r.pods), r.older...) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,9 @@ import (
 func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	c.rolloutFindings(d)
 	c.coverageFindings(d)
+	if f := c.creationFinding(d.blocked, d.object()); f != nil {
+		d.findings = append(d.findings, *f)
+	}
 	failing := c.ownTroubles(d)
 	d.verdict = report.Verdict{Attribution: report.Healthy, Confidence: report.High}
 	d.recommend = report.Recommendation{Action: report.ActionNone}
@@ -377,55 +379,4 @@ func number(n *int64) string {
 		return "(unknown)"
 	}
 	return fmt.Sprint(*n)
-}
-
-// creationBlocked finds that Pods cannot even be created. A DaemonSet has no
-// condition for it: only its events and the gap tell.
-func (c *Diagnosis) creationBlocked(d *daemonSet) bool {
-	empty := 0
-	for i := range d.loop.Slots {
-		if d.loop.Slots[i].State == cluster.SlotEmpty && d.loop.Slots[i].ShouldRun {
-			empty++
-		}
-	}
-	if !d.podsKnown {
-		empty = int(d.ds.Status.DesiredNumberScheduled - d.ds.Status.CurrentNumberScheduled)
-	}
-	if empty <= 0 {
-		return false
-	}
-	events := c.s.EventsOf("DaemonSet", d.ds.Namespace, d.ds.Name)
-	for i := len(events) - 1; i >= 0; i-- {
-		e := events[i]
-		code := creationCode(e.Message)
-		if e.Reason != "FailedCreate" || code == "" {
-			continue
-		}
-		d.add(code, report.Critical, cluster.EventOnset(e), report.Textf("%s cannot be created: %s", count(empty, "Pod"), firstWords(e.Message, 240)), eventEvidence(e))
-		d.verdict = report.Verdict{Attribution: report.ClusterBlocksPods, RootCause: code, Confidence: report.High,
-			Summary: report.Textf("%s cannot be created: %s", count(empty, "Pod"), firstWords(e.Message, 200)),
-			For:     []report.Text{report.Textf("%s without a Pod, and the controller says why", count(empty, "node"))}}
-		d.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: d.verdict.Summary}
-		return true
-	}
-	return false
-}
-
-// creationCode reads the API server's refusal off a controller's FailedCreate event.
-func creationCode(m string) report.Code {
-	switch {
-	case strings.Contains(m, "exceeded quota"), strings.Contains(m, "failed quota"), strings.Contains(m, "insufficient quota"):
-		return report.QuotaExceeded
-	case strings.Contains(m, "violates PodSecurity"):
-		return report.PodSecurityViolation
-	case strings.Contains(m, "no PriorityClass with name"):
-		return report.PriorityClassMissing
-	case strings.Contains(m, "error looking up service account"), strings.Contains(m, "serviceaccount") && strings.Contains(m, "not found"):
-		return report.ServiceAccountMissing
-	case strings.Contains(m, "failed calling webhook"), strings.Contains(m, "failed to call webhook"):
-		return report.AdmissionWebhookUnavailable
-	case strings.Contains(m, "denied the request"), strings.Contains(m, "denied request"), strings.Contains(m, "is forbidden"):
-		return report.AdmissionDenied
-	}
-	return ""
 }
