@@ -49,6 +49,9 @@ func (c *Diagnosis) buildReport() {
 			r.Quiet++
 			continue
 		}
+		if d := c.daemonSet(w.Key()); d != nil {
+			w.Coverage = c.coverageView(d)
+		}
 		r.Workloads = append(r.Workloads, *w)
 	}
 	for _, n := range c.nodeList {

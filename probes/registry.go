@@ -5,6 +5,7 @@ import "github.com/rollcall-k8s/rollcall/probes/report"
 // Probes are the probes by the name that a runbook's step uses. A new probe is one
 // file and one line here.
 var Probes = map[string]Probe{
+	"coverage":        stepCoverage,
 	"rollouts":        stepRollouts,
 	"spread":          stepSpread,
 	"strategy":        stepStrategy,
@@ -66,6 +67,7 @@ func (c *Diagnosis) find(k report.WorkloadKey) *report.Workload {
 	}
 	if d := c.daemonSet(k); d != nil {
 		w := c.daemonSetView(d)
+		w.Coverage = c.coverageView(d)
 		tidy(&w)
 		return &w
 	}

@@ -79,6 +79,12 @@ func writeMarkdown(b *bytes.Buffer, r *report.Report) {
 			}
 			fmt.Fprintf(b, "\n%s\n", escape(line))
 		}
+		if w.Coverage != nil {
+			b.WriteByte('\n')
+			for _, s := range append(coverageFacts(w.Coverage), invariantLines(w.Coverage)...) {
+				fmt.Fprintf(b, "* %s\n", escape(s))
+			}
+		}
 		table(b, w.Findings)
 	}
 	if len(r.ClusterFindings) > 0 {

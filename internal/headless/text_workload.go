@@ -57,6 +57,7 @@ func (w *writer) workload(m *report.Workload, main bool) {
 			w.hang("  ", 2, s)
 		}
 	}
+	w.coverage(m.Coverage)
 	w.findings(m.Findings)
 }
 

@@ -129,6 +129,8 @@ type Workload struct {
 	Recommendation Recommendation `json:"recommendation"`
 	Measures       *Measures      `json:"measures,omitempty"`
 	Timeline       *Timeline      `json:"timeline,omitempty"`
+	// Coverage is that of a DaemonSet: its counters explained, and its invariants.
+	Coverage *Coverage `json:"coverage,omitempty"`
 	// Owners are those who write this object besides whoever looks at it, who
 	// matters most for a change by hand first. Only marks on the object itself count.
 	Owners []Owner `json:"owners,omitempty"`
