@@ -43,6 +43,11 @@ func (c *Diagnosis) readStakes() {
 	c.nextInLine(k)
 	c.controlPlaneStake(k)
 	c.componentStake(k)
+	x := c.endpointIndex()
+	c.apiPathStake(k, x)
+	c.dnsStake(k, x)
+	c.serviceStake(k, x)
+	c.webhookStake(k, x)
 	c.evictionStake(k)
 	sortStakes(k.lines)
 }
@@ -125,17 +130,6 @@ func (c *Diagnosis) unread(r cluster.Resource) string {
 		}
 	}
 	return string(r) + " (" + why + ")"
-}
-
-// allUnread joins why kinds are not in the picture; "" where all of them are.
-func (c *Diagnosis) allUnread(kinds ...cluster.Resource) string {
-	var out []string
-	for _, r := range kinds {
-		if s := c.unread(r); s != "" {
-			out = append(out, s)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // stakeOrder is the order of topics in a report.
