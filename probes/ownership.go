@@ -141,3 +141,60 @@ func changedBy(ro *report.Rollout, list []report.Owner) string {
 	}
 	return by
 }
+
+// owners says who owns a workload and gives the commands that hold them.
+func (a *answer) owners(w *report.Workload) {
+	for i := range w.Owners {
+		o := &w.Owners[i]
+		if o.Certainty == report.Hint {
+			a.say(report.StepNotice, "%s %s (a hint, no proof)", o.Name(), o.Does)
+			continue
+		}
+		state := report.StepNotice
+		if o.Reverts == report.RevertsNot {
+			state = report.StepOK
+		}
+		a.say(state, "owner: %s %s", o.Name(), o.Does)
+		a.holds(o)
+		for _, t := range o.Beware {
+			a.sub(report.StepNone, "beware: %s", t)
+		}
+	}
+	switch {
+	case !w.WritersKnown:
+		a.say(report.StepUnknown, "who writes it is not known for certain: managedFields were not read")
+	case len(w.Owners) == 0:
+		a.say(report.StepOK, "nobody owns it who leaves a label, an annotation, an owner reference or writes of their own")
+	}
+}
+
+// holds lists an owner's commands, to read and to copy.
+func (a *answer) holds(o *report.Owner) {
+	if o.Reconciles() {
+		a.commands(o.Hold, "suspend it first: ", "or: ", report.Textf("hold %s, or it may put its own back", o.Name()))
+		a.commands(o.GiveBack, "give it back afterwards: ", "or: ", "")
+	}
+	a.commands(o.Instead, "where the change belongs: ", "and: ", report.Textf("change it where %s takes it from", o.Name()))
+}
+
+// commands writes them and, where says tells what they are for, offers them to be copied.
+func (a *answer) commands(list []report.Command, first, rest string, says report.Text) {
+	for i, c := range list {
+		a.sub(report.StepNone, "%s%s", []string{first, rest}[min(i, 1)], c)
+		if c.Run != "" && says != "" {
+			a.Commands = append(a.Commands, report.Command{Run: c.Run, Says: says})
+		}
+	}
+}
+
+// givenBack says what must be given back once a workload is well again.
+func (a *answer) givenBack(w *report.Workload) {
+	for i := range w.Owners {
+		o := &w.Owners[i]
+		if o.Certainty == report.Hint || len(o.GiveBack) == 0 || !o.Reconciles() && o.Reverts != report.RevertsNot {
+			continue
+		}
+		a.say(report.StepNone, "where %s was suspended: mend what it applies, then give it back", o.Name())
+		a.commands(o.GiveBack, "", "or: ", report.Textf("give %s back", o.Name()))
+	}
+}

@@ -1,6 +1,10 @@
 package probes
 
-import "github.com/rollcall-k8s/rollcall/probes/report"
+import (
+	"slices"
+
+	"github.com/rollcall-k8s/rollcall/probes/report"
+)
 
 // stepMend answers what to do, in the order that loses least.
 func stepMend(c *Diagnosis, target report.WorkloadKey) report.Result {
@@ -14,6 +18,7 @@ func stepMend(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepOK, "nothing to mend: %s", w.Verdict.Summary)
 		return a.result()
 	}
+	a.owners(w)
 	for _, f := range r.First {
 		a.say(report.StepNotice, "first: %s", f)
 	}
@@ -32,7 +37,9 @@ func stepMend(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepAnomaly, "out of reach: %s, only at their console: %s", count(len(r.Unreachable), "node"), joinTexts(r.Unreachable, 6))
 	}
 	for _, t := range r.WatchOut {
-		a.say(report.StepNotice, "watch out: %s", t)
+		if !slices.ContainsFunc(w.Owners, func(o report.Owner) bool { return o.WatchOut() == t }) {
+			a.say(report.StepNotice, "watch out: %s", t)
+		}
 	}
 	return a.result()
 }

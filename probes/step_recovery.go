@@ -24,6 +24,7 @@ func stepRecovery(c *Diagnosis, target report.WorkloadKey) report.Result {
 			state = report.StepAnomaly
 		}
 		a.say(state, "%s, %d of %d available", w.Rollout.State, w.Rollout.Available, w.Rollout.Desired)
+		a.givenBack(w)
 		return a.result()
 	}
 	if !d.podsKnown {
@@ -87,6 +88,12 @@ func stepRecovery(c *Diagnosis, target report.WorkloadKey) report.Result {
 	}
 	if d.rollout.Strategy == "OnDelete" {
 		a.say(report.StepNotice, "still changed by hand: the update strategy is OnDelete; nobody puts it back but you")
+	}
+	if w := c.find(target); w != nil {
+		a.givenBack(w)
+	}
+	if w := c.find(target); w != nil {
+		a.givenBack(w)
 	}
 	return a.result()
 }

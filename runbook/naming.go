@@ -34,7 +34,7 @@ func ValuesOf(s *cluster.Snapshot, r *report.Report, target report.WorkloadKey) 
 	}
 	if o, template, selector := find(s, target); o != nil {
 		v.Selector = metav1.FormatLabelSelector(selector)
-		owners(&v, o)
+		v.Release = o.GetLabels()["app.kubernetes.io/instance"]
 		v.Container, v.InitContainer = containers(template.Spec, corev1.PodStatus{})
 		if v.Pod == "" && v.Node != "" {
 			v.Pod = podOn(s, o, v.Node)
@@ -164,18 +164,6 @@ func containers(spec corev1.PodSpec, status corev1.PodStatus) (main, initial str
 		return c.Ready || c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 	})
 	return main, initial
-}
-
-// owners names those who may put the template back, by the marks they leave. The
-// marks are hints: any of these tools can be told to use others.
-func owners(v *Values, o metav1.Object) {
-	labels, notes := o.GetLabels(), o.GetAnnotations()
-	v.Release = labels["app.kubernetes.io/instance"]
-	v.HelmRelease = notes["meta.helm.sh/release-name"]
-	v.FluxName, v.FluxNamespace = labels["kustomize.toolkit.fluxcd.io/name"], labels["kustomize.toolkit.fluxcd.io/namespace"]
-	// "guestbook:apps/Deployment:default/guestbook-ui"
-	app, _, _ := strings.Cut(notes["argocd.argoproj.io/tracking-id"], ":")
-	v.ArgoApp = cmp.Or(app, labels["argocd.argoproj.io/instance"])
 }
 
 // address is where the API server is reached.

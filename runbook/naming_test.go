@@ -69,8 +69,8 @@ func TestValuesNameTheIncident(t *testing.T) {
 		Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node", Selector: "k8s-app=calico-node",
 		Node: "node-1", LostNode: "node-3", Pod: "calico-node-new", Container: "metrics", InitContainer: "install-cni",
 		Revision: "7", KnownGood: "6", APIHost: "2001:db8::1", APIAddress: "[2001:db8::1]:6443", Since: "2026-07-03 02:09:00 UTC",
-		Release: "calico", ArgoApp: "network", FluxName: "net", FluxNamespace: "flux-system", HelmRelease: "calico-rel",
-		Budget: `"25%"`, WiderBudget: "5",
+		Release: "calico",
+		Budget:  `"25%"`, WiderBudget: "5",
 	}
 	if diff := cmp.Diff(want, ValuesOf(s, r, target)); diff != "" {
 		t.Error(diff)

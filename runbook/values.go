@@ -27,12 +27,8 @@ type Values struct {
 	KnownGood     string `placeholder:"known-good-revision"`
 	APIHost       string `placeholder:"api-host"`
 	APIAddress    string `placeholder:"api-host:port"`
-	Since         string `placeholder:"start-time"`    // shortly before the rollout began: "2026-07-03 02:09:00 UTC"
-	Release       string `placeholder:"release"`       // value of app.kubernetes.io/instance
-	ArgoApp       string `placeholder:"argo-app"`      // Argo CD Application
-	FluxName      string `placeholder:"kustomization"` // Flux Kustomization
-	FluxNamespace string `placeholder:"flux-namespace"`
-	HelmRelease   string `placeholder:"helm-release"`
+	Since         string `placeholder:"start-time"`            // shortly before the rollout began: "2026-07-03 02:09:00 UTC"
+	Release       string `placeholder:"release"`               // value of app.kubernetes.io/instance
 	Budget        string `placeholder:"max-unavailable"`       // as JSON: 1, "25%"
 	WiderBudget   string `placeholder:"wider-max-unavailable"` // with room beside unreachable nodes
 }

@@ -75,13 +75,17 @@ func (g *Guide) stepView(i int) StepView {
 		ID: s.ID, Probe: s.Probe, Number: i + 1, Title: report.Clean(s.Title), Why: report.Clean(s.Why), Read: report.Clean(s.Read), Trap: report.Clean(s.Trap),
 		Actions: slices.Clone(s.Actions), Visited: p.visited, Skipped: p.skipped, State: g.answer(i), Changed: g.changed(i),
 	}
-	v.Commands, v.Says = g.commands(s.Commands)
 	if p.result != nil {
+		for _, c := range p.result.Commands {
+			v.Commands, v.Says = append(v.Commands, c.Run), append(v.Says, c.Says)
+		}
 		v.Result = *p.result
 		v.Result.Lines = slices.Clone(p.result.Lines)
 		v.Result.Findings = slices.Clone(p.result.Findings)
 		v.SeenAt = moment(p.seenAt)
 	}
+	run, says := g.commands(s.Commands)
+	v.Commands, v.Says = append(v.Commands, run...), append(v.Says, says...)
 	for _, u := range s.Unanswered {
 		run, says := g.commands(u.Commands)
 		if u.By == "" || !slices.Contains(v.Result.Answered, u.By) {

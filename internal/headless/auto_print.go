@@ -103,6 +103,9 @@ func (p *printer) dialog(d action.Preview) {
 	}
 	p.line(1, "COMMAND    %s", d.Kubectl)
 	p.line(1, "REVERSE    %s", d.Reverse)
+	for _, t := range d.GiveBack {
+		p.line(1, "GIVE BACK  %s", t)
+	}
 }
 
 func withWhy(s string, why report.Text) string {

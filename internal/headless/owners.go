@@ -22,11 +22,14 @@ func ownerFacts(m *report.Workload) []ownerFact {
 		facts = append(facts, ownerFact{text: s + ")"})
 		for _, part := range []struct {
 			label string
-			texts []report.Text
-		}{{"hold it: ", o.Hold}, {"instead: ", o.Instead}, {"give it back: ", o.GiveBack}, {"beware: ", o.Beware}} {
-			for _, t := range part.texts {
-				facts = append(facts, ownerFact{part.label + string(t), true})
+			list  []report.Command
+		}{{"hold it: ", o.Hold}, {"instead: ", o.Instead}, {"give it back: ", o.GiveBack}} {
+			for _, c := range part.list {
+				facts = append(facts, ownerFact{part.label + c.String(), true})
 			}
+		}
+		for _, t := range o.Beware {
+			facts = append(facts, ownerFact{"beware: " + string(t), true})
 		}
 	}
 	trouble := m.Verdict.Attribution != report.Healthy && m.Verdict.Attribution != ""

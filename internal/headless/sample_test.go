@@ -71,7 +71,7 @@ func sample() *report.Report {
 			Owners: []report.Owner{{
 				Tool: "Helm", Object: "release kube-system/calico", Code: report.ManagedByHelm, Certainty: report.Certain, Reverts: report.RevertsLater, Manager: "helm",
 				Does:     "leaves a change by hand until the next helm upgrade or rollback",
-				Instead:  nodes("helm rollback calico -n kube-system <revision>", "helm history calico -n kube-system lists the revisions"),
+				Instead:  []report.Command{{Run: "helm rollback calico -n kube-system <revision>"}, {Run: "helm history calico -n kube-system", Says: "lists the revisions"}},
 				Beware:   nodes("helm rollback also puts the update strategy back"),
 				Evidence: []report.Evidence{{Source: "DaemonSet.metadata.annotations[meta.helm.sh/release-name]", Value: "calico"}},
 			}},

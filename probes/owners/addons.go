@@ -23,7 +23,7 @@ func addonManagers(x *object) []report.Owner {
 	switch mode {
 	case "Reconcile":
 		o.Evidence = []report.Evidence{x.label(addonMode)}
-		o.Instead = texts("change its manifest in /etc/kubernetes/addons on the control-plane nodes")
+		o.Instead = []report.Command{do("", "change its manifest in /etc/kubernetes/addons on the control-plane nodes")}
 	case "EnsureExists":
 		o.Evidence, o.Code, o.Reverts = []report.Evidence{x.label(addonMode)}, "", report.RevertsNot
 		o.Does = "only makes this object anew where it is missing (EnsureExists)"
@@ -37,12 +37,12 @@ func addonManagers(x *object) []report.Owner {
 		o.Tool, o.Evidence = "AKS add-on manager", append(o.Evidence, x.label(aksManaged))
 		if o.Reverts != report.RevertsNot {
 			o.Does = "puts its own template back within minutes"
-			o.Instead = texts("az aks show and az aks addon list name what can be set; the rest is for the provider's support")
+			o.Instead = []report.Command{do("az aks addon list -g <resource-group> -n <cluster>", "what can be set; the rest is for the provider's support")}
 		}
 	case x.annotations[gkeComponent] != "":
 		o.Tool, o.Object, o.Evidence = "GKE add-on manager", report.Textf("(%s)", x.annotations[gkeComponent]), append(o.Evidence, x.annotation(gkeComponent))
 		if o.Reverts != report.RevertsNot {
-			o.Instead = texts("gcloud container clusters update <cluster> --update-addons=… sets what can be set; the rest is for the provider's support")
+			o.Instead = []report.Command{do("gcloud container clusters describe <cluster>", "its addonsConfig is what can be set; the rest is for the provider's support")}
 		}
 	}
 	x.seen(&o, x.wrote("kube-addon-manager", "addon-manager", "kubectl-client-side-apply"))
@@ -67,8 +67,9 @@ func amazonEKS(x *object) []report.Owner {
 	}
 	addon := word(eksAddons[x.name], "add-on")
 	o := report.Owner{Tool: "EKS add-on", Object: report.Text(strings.Trim(addon, "<>")), Code: report.ManagedByOperator, Certainty: report.Likely, Reverts: report.RevertsLater,
-		Does:    "may put its own values back, at the latest when the add-on is updated",
-		Instead: texts("aws eks update-addon --cluster-name <cluster> --addon-name "+addon+" --addon-version <version> --resolve-conflicts PRESERVE", "aws eks describe-addon --cluster-name <cluster> --addon-name "+addon+" shows the version and its configuration")}
+		Does: "may put its own values back, at the latest when the add-on is updated",
+		Instead: []report.Command{do("aws eks update-addon --cluster-name <cluster> --addon-name "+addon+" --addon-version <version> --resolve-conflicts PRESERVE", "back to the version before"),
+			do("aws eks describe-addon --cluster-name <cluster> --addon-name "+addon, "shows the version and its configuration")}}
 	if w.Applies && w.Owns("template") {
 		o.Certainty = report.Certain
 	}
@@ -97,7 +98,7 @@ func rancher(x *object) []report.Owner {
 		o := report.Owner{Tool: "k3s or RKE2 server", Object: report.Textf("(Addon %s)", name), Code: report.ManagedByOperator, Certainty: report.Certain, Reverts: report.RevertsLater,
 			Does:     "puts its own template back when its manifest changes and when a server starts",
 			Evidence: []report.Evidence{x.annotation(objectSetKind), x.annotation(objectSetName)},
-			Instead:  texts("an empty file /var/lib/rancher/k3s/server/manifests/" + word(name, "addon") + ".yaml.skip on every server (rke2 in place of k3s with RKE2) keeps it from doing so")}
+			Instead:  []report.Command{do("touch /var/lib/rancher/k3s/server/manifests/"+word(name, "addon")+".yaml.skip", "on every server (rke2 in place of k3s with RKE2): it then leaves the object alone")}}
 		x.seen(&o, x.wrote("deploy@"+x.name, "k3s", "rke2"))
 		return []report.Owner{o}
 	case ok && kindName.MatchString(kind):
@@ -112,17 +113,17 @@ func rancher(x *object) []report.Owner {
 		o := report.Owner{Tool: "operator", Object: report.Textf("of %s %s", kind, strings.Trim(in+"/"+name, "/")), Code: report.ManagedByOperator, Certainty: report.Likely, Reverts: report.RevertsAtOnce,
 			Does:     "puts its own template back when it next looks at that object",
 			Evidence: []report.Evidence{x.annotation(objectSetKind), x.annotation(objectSetName)},
-			Instead:  texts("kubectl edit " + resource + " " + word(name, "name") + " -n " + word(in, "namespace"))}
+			Instead:  run("kubectl edit " + resource + " " + word(name, "name") + " -n " + word(in, "namespace"))}
 		return []report.Owner{o}
 	case x.annotations[objectSet] != "" && x.annotations[objectSetKind] == "" && x.annotations[helmRelease] != "":
 		// Source: rancher/fleet internal/cmd/agent/deployer/applied (GetSetID): a set without an owner, deployed by Helm.
 		return []report.Owner{{Tool: "Rancher Fleet", Object: report.Textf("(set %s)", x.annotations[objectSet]), Code: report.ManagedByGitOps, Certainty: report.Likely, Reverts: report.RevertsIfTold,
 			Does:     "puts its own template back where correctDrift is enabled, otherwise with its next deployment",
 			Evidence: []report.Evidence{x.annotation(objectSet), x.annotation(helmRelease)},
-			Hold:     texts(`kubectl patch gitrepo.fleet.cattle.io <gitrepo> -n <workspace> --type=merge -p '{"spec":{"paused":true}}'`),
-			GiveBack: texts(`kubectl patch gitrepo.fleet.cattle.io <gitrepo> -n <workspace> --type=merge -p '{"spec":{"paused":false}}'`),
-			Instead:  texts("revert it in Git"),
-			Beware:   texts("the GitRepo is in the cluster of the Fleet manager")}}
+			Hold:     run(`kubectl patch gitrepo.fleet.cattle.io <gitrepo> -n <workspace> --type=merge -p '{"spec":{"paused":true}}'`),
+			GiveBack: run(`kubectl patch gitrepo.fleet.cattle.io <gitrepo> -n <workspace> --type=merge -p '{"spec":{"paused":false}}'`),
+			Instead:  []report.Command{do("", "revert it in Git")},
+			Beware:   sentences("the GitRepo is in the cluster of the Fleet manager")}}
 	}
 	return nil
 }

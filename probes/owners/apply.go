@@ -19,7 +19,7 @@ func appliers(x *object, found []report.Owner) []report.Owner {
 	if _, applied := x.annotations[corev1.LastAppliedConfigAnnotation]; (applied || w != nil) && !slices.ContainsFunc(found, sure) {
 		// Argo CD, add-on managers and others run kubectl apply themselves.
 		o := report.Owner{Tool: "kubectl apply", Certainty: report.Certain, Reverts: report.RevertsLater,
-			Does: "puts its own template back when somebody, or a pipeline, runs it again", Instead: texts("change the manifest that it applies")}
+			Does: "puts its own template back when somebody, or a pipeline, runs it again", Instead: []report.Command{do("", "change the manifest that it applies")}}
 		if applied {
 			// Its value is the whole manifest: only that it is there is said.
 			o.Evidence = append(o.Evidence, report.Evidence{Source: report.Textf("%s.metadata.annotations[%s]", x.kind, corev1.LastAppliedConfigAnnotation), Value: "present"})
@@ -51,10 +51,10 @@ func applier(x *object, w *cluster.Writer) (report.Owner, bool) {
 	case w.Manager == "kubeadm":
 		return report.Owner{Tool: "kubeadm", Certainty: report.Likely, Reverts: report.RevertsLater, Does: "puts its own template back with the next kubeadm upgrade"}, true
 	case w.Manager == "Terraform" || w.Manager == "HashiCorp" || strings.HasPrefix(w.Manager, "pulumi-kubernetes"):
-		return report.Owner{Tool: name, Certainty: report.Likely, Reverts: report.RevertsLater, Does: "puts its own template back with its next run", Instead: texts("change it where that reads from")}, true
+		return report.Owner{Tool: name, Certainty: report.Likely, Reverts: report.RevertsLater, Does: "puts its own template back with its next run", Instead: []report.Command{do("", "change it where that reads from")}}, true
 	case w.Applies:
 		return report.Owner{Tool: "server-side apply", Object: report.Textf("by %s", name), Certainty: report.Certain, Reverts: report.RevertsConflict,
-			Does: "fails with a conflict on what is changed here when it is run again, unless it forces", Instead: texts("change the manifest that it applies")}, true
+			Does: "fails with a conflict on what is changed here when it is run again, unless it forces", Instead: []report.Command{do("", "change the manifest that it applies")}}, true
 	case strings.HasSuffix(w.Manager, "-operator") || w.Manager == "operator" || strings.HasSuffix(w.Manager, "-controller") && w.Manager != "kube-controller-manager":
 		return report.Owner{Tool: name, Certainty: report.Hint, Reverts: report.RevertsAtOnce, Does: "wrote the template, and its name is that of an operator: it may put it back"}, true
 	}

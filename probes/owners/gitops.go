@@ -50,12 +50,12 @@ func argoCD(x *object) []report.Owner {
 	if named(namespace) {
 		cli, in = namespace+"/"+cli, namespace
 	}
-	o.Hold = texts("argocd app set "+cli+" --sync-policy none",
+	o.Hold = run("argocd app set "+cli+" --sync-policy none",
 		fmt.Sprintf(`kubectl patch application.argoproj.io %s -n %s --type=merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`, word(name, "application"), in))
-	o.GiveBack = texts("argocd app set "+cli+" --sync-policy automated", "add --self-heal and --auto-prune where it had them: argocd app get "+cli+" -o yaml shows it, before it is suspended")
+	o.GiveBack = []report.Command{do("argocd app set "+cli+" --sync-policy automated", "with --self-heal and --auto-prune where it had them: argocd app get "+cli+" -o yaml shows it before")}
 	// Rolling back is refused while automated sync is on: docs/user-guide/auto_sync.md.
-	o.Instead = texts("revert it in Git", "argocd app rollback "+cli+" (refused while automated sync is on)")
-	o.Beware = texts("an Application that an ApplicationSet or another Application makes gets its sync policy back from there: suspend that one",
+	o.Instead = []report.Command{do("", "revert it in Git"), do("argocd app rollback "+cli, "refused while automated sync is on")}
+	o.Beware = sentences("an Application that an ApplicationSet or another Application makes gets its sync policy back from there: suspend that one",
 		"the Application may be in another cluster, the one that Argo CD runs in")
 	return []report.Owner{o}
 }
@@ -105,21 +105,21 @@ func fluxKustomize(x *object) []report.Owner {
 		return nil
 	}
 	name, in := word(x.labels[fluxName], "kustomization"), word(x.labels[fluxNamespace], "flux-namespace")
-	o.Instead = texts("revert it in Git, then flux reconcile kustomization " + name + " -n " + in + " --with-source")
+	o.Instead = run("revert it in Git, then flux reconcile kustomization " + name + " -n " + in + " --with-source")
 	switch {
 	case strings.EqualFold(x.mark(fluxReconcile), "disabled"):
 		o.Reverts, o.Does = report.RevertsNot, "was told to leave this object alone ("+fluxReconcile+"=disabled)"
-		o.GiveBack = texts("kubectl annotate " + x.self() + " " + fluxReconcile + "-")
+		o.GiveBack = run("kubectl annotate " + x.self() + " " + fluxReconcile + "-")
 		return []report.Owner{o}
 	case strings.EqualFold(x.mark(fluxApply), "ignore"), strings.EqualFold(x.mark(fluxApply), "ifnotpresent"):
 		o.Reverts, o.Does = report.RevertsNot, report.Textf("was told not to apply over this object (%s=%s)", fluxApply, x.mark(fluxApply))
 		return []report.Owner{o}
 	}
-	o.Hold = texts("flux suspend kustomization "+name+" -n "+in,
+	o.Hold = run("flux suspend kustomization "+name+" -n "+in,
 		fmt.Sprintf(`kubectl patch kustomization.kustomize.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":true}}'`, name, in),
 		"kubectl annotate "+x.self()+" "+fluxReconcile+"=disabled")
-	o.GiveBack = texts("flux resume kustomization " + name + " -n " + in)
-	o.Beware = texts("a Kustomization that another one applies is resumed by it where suspend stands in Git")
+	o.GiveBack = run("flux resume kustomization " + name + " -n " + in)
+	o.Beware = sentences("a Kustomization that another one applies is resumed by it where suspend stands in Git")
 	return []report.Owner{o}
 }
 
@@ -133,11 +133,11 @@ func fluxHelm(x *object) []report.Owner {
 		o.Reverts, o.Does = report.RevertsLater, "leaves a change by hand until the next change of chart or values ("+fluxDrift+"=disabled)"
 	}
 	name, in := word(x.labels[fluxHelmName], "helmrelease"), word(x.labels[fluxHelmNamespace], "flux-namespace")
-	o.Hold = texts("flux suspend helmrelease "+name+" -n "+in,
+	o.Hold = run("flux suspend helmrelease "+name+" -n "+in,
 		fmt.Sprintf(`kubectl patch helmrelease.helm.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":true}}'`, name, in))
-	o.GiveBack = texts("flux resume helmrelease " + name + " -n " + in)
-	o.Instead = texts("revert chart version or values in Git")
-	o.Beware = texts("after a helm rollback it upgrades again, because the release is no longer the one that it made: suspend it before")
+	o.GiveBack = run("flux resume helmrelease " + name + " -n " + in)
+	o.Instead = []report.Command{do("", "revert chart version or values in Git")}
+	o.Beware = sentences("after a helm rollback it upgrades again, because the release is no longer the one that it made: suspend it before")
 	return []report.Owner{o}
 }
 
@@ -175,7 +175,7 @@ func configSync(x *object) []report.Owner {
 	}
 	o := report.Owner{Tool: "Config Sync", Code: report.ManagedByGitOps, Certainty: report.Certain, Reverts: report.RevertsAtOnce,
 		Does: "puts its own template back within seconds", Evidence: []report.Evidence{x.annotation(configManaged), x.annotation(configResource)},
-		Instead: texts("revert it in Git, or stop its management there with the annotation " + configManaged + ": disabled")}
+		Instead: []report.Command{do("", "revert it in Git, or stop its management there with the annotation "+configManaged+": disabled")}}
 	x.seen(&o, x.wrote("configsync", "configmanagement"))
 	return []report.Owner{o}
 }
@@ -195,7 +195,7 @@ func kapp(x *object) []report.Owner {
 	o := report.Owner{Tool: "kapp", Code: report.ManagedByGitOps, Certainty: report.Certain, Reverts: report.RevertsIfTold,
 		Does:     "puts its own template back with its next deploy; kapp-controller deploys every few minutes",
 		Evidence: []report.Evidence{x.label(kappApp), x.annotation(kappIdentity)},
-		Hold:     texts("kctrl app pause -a <app> -n <namespace>"), GiveBack: texts("kctrl app kick -a <app> -n <namespace>"),
-		Instead: texts("kubectl get apps.kappctrl.k14s.io -A names the App: change it where that reads from")}
+		Hold:     run("kctrl app pause -a <app> -n <namespace>"), GiveBack: run("kctrl app kick -a <app> -n <namespace>"),
+		Instead: []report.Command{do("", "change it where its App reads from"), do("kubectl get apps.kappctrl.k14s.io -A", "names the App")}}
 	return []report.Owner{o}
 }

@@ -49,11 +49,11 @@ func helm(x *object) []report.Owner {
 		o.Object = report.Textf("release %s/%s", in, release)
 	}
 	name, at := word(release, "release"), " -n "+word(in, "namespace")
-	o.Instead = texts("helm rollback "+name+at+" <revision>", "helm history "+name+at+" lists the revisions")
+	o.Instead = []report.Command{do("helm rollback "+name+at+" <revision>", "to the last good revision of the release"), do("helm history "+name+at, "lists the revisions")}
 	if !named(release) {
-		o.Instead = append(o.Instead, report.Clean("helm list"+at+" names the release"))
+		o.Instead = append(o.Instead, do("helm list"+at, "names the release"))
 	}
-	o.Beware = texts("helm rollback also puts the update strategy back where the chart sets one: a freeze ends with it, and the rollback rolls")
+	o.Beware = sentences("helm rollback also puts the update strategy back where the chart sets one: a freeze ends with it, and the rollback rolls")
 	if in == "kube-system" && strings.HasPrefix(release, "rke2-") {
 		// Source: docs.rke2.io/helm: packaged charts are HelmCharts of the server, changed by a HelmChartConfig.
 		o.Beware = append(o.Beware, report.Textf("RKE2 installs this chart itself and upgrades it when a server starts: kubectl get helmchart,helmchartconfig -n kube-system %s", word(release, "release")))

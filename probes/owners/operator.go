@@ -72,32 +72,33 @@ func operator(x *object, r metav1.OwnerReference) report.Owner {
 	}
 	at := " -n " + word(x.namespace, "namespace")
 	custom := resource + " " + word(r.Name, "name") + at
-	o.Instead = texts("kubectl edit " + custom)
+	o.Instead = run("kubectl edit " + custom)
 	if k.pause != "" {
-		o.Hold = append(o.Hold, report.Textf(k.pause, word(r.Name, "name")+at))
-		o.GiveBack = append(o.GiveBack, report.Clean(strings.Replace(fmt.Sprintf(k.pause, word(r.Name, "name")+at), "true", "false", 1)))
+		pause := fmt.Sprintf(k.pause, word(r.Name, "name")+at)
+		o.Hold = append(o.Hold, do(pause, ""))
+		o.GiveBack = append(o.GiveBack, do(strings.Replace(pause, "true", "false", 1), ""))
 	}
 	if k.ignore != "" {
-		o.Hold = append(o.Hold, report.Textf("kubectl annotate %s %s", x.self(), k.ignore))
+		o.Hold = append(o.Hold, do("kubectl annotate "+x.self()+" "+k.ignore, "it then leaves this one object alone"))
 		key, _, _ := strings.Cut(k.ignore, "=")
-		o.GiveBack = append(o.GiveBack, report.Textf("kubectl annotate %s %s-", x.self(), key))
+		o.GiveBack = append(o.GiveBack, do("kubectl annotate "+x.self()+" "+key+"-", ""))
 	}
 	if k.deployment != "" {
 		ns := k.namespace
 		if ns == "" {
 			ns = word(x.namespace, "namespace")
 		}
-		o.Hold = append(o.Hold, report.Textf("kubectl scale deployment %s -n %s --replicas=0", k.deployment, ns))
-		o.GiveBack = append(o.GiveBack, report.Textf("kubectl scale deployment %s -n %s --replicas=1", k.deployment, ns))
+		o.Hold = append(o.Hold, do("kubectl scale deployment "+k.deployment+" -n "+ns+" --replicas=0", "the last resort"))
+		o.GiveBack = append(o.GiveBack, do("kubectl scale deployment "+k.deployment+" -n "+ns+" --replicas=1", "or as many as it had"))
 	}
-	o.Beware = texts("scaling the operator to 0 is the last resort: everything else that it looks after stands still as well; where Helm, OLM or GitOps manages the operator, that puts its replicas back")
+	o.Beware = sentences("scaling the operator to 0 is the last resort: everything else that it looks after stands still as well; where Helm, OLM or GitOps manages the operator, that puts its replicas back")
 	if k.deployment == "" {
 		o.Beware = append(o.Beware, "which Deployment the operator is, is not written on the object: kubectl get deployments -A")
 	}
 	if ignoredBy(x, k) {
 		key, _, _ := strings.Cut(k.ignore, "=")
 		o.Reverts, o.Does, o.Hold, o.Instead = report.RevertsNot, report.Textf("was told to leave this object alone (%s)", k.ignore), nil, nil
-		o.GiveBack = texts("kubectl annotate " + x.self() + " " + key + "-")
+		o.GiveBack = run("kubectl annotate " + x.self() + " " + key + "-")
 	}
 	return o
 }
@@ -126,8 +127,8 @@ func olm(x *object) []report.Owner {
 	o := report.Owner{Tool: "Operator Lifecycle Manager", Object: report.Textf("(ClusterServiceVersion %s)", name), Code: report.ManagedByOperator,
 		Certainty: report.Certain, Reverts: report.RevertsAtOnce, Does: "puts its own template back within seconds to minutes",
 		Evidence: []report.Evidence{x.label(olmOwner), x.label(olmKind)},
-		Instead:  texts("kubectl edit clusterserviceversion.operators.coreos.com " + word(name, "name") + " -n " + word(in, "namespace")),
-		Beware:   texts("the next version of its Subscription replaces the ClusterServiceVersion: pin it with installPlanApproval: Manual")}
+		Instead:  run("kubectl edit clusterserviceversion.operators.coreos.com " + word(name, "name") + " -n " + word(in, "namespace")),
+		Beware:   sentences("the next version of its Subscription replaces the ClusterServiceVersion: pin it with installPlanApproval: Manual")}
 	x.seen(&o, x.wrote("olm", "catalog"))
 	return []report.Owner{o}
 }

@@ -72,9 +72,12 @@ func Wrote(owners []report.Owner, manager string) *report.Owner {
 	return nil
 }
 
+// Own tells of the name that this program itself goes by in managedFields.
+func Own(manager string) bool { return manager == "rollcall" }
+
 // ByHand tells of a manager's name that stands for a person at a terminal.
 func ByHand(manager string) bool {
-	return manager == "kubectl" || strings.HasPrefix(manager, "kubectl-") || manager == "rollcall" || manager == "k9s" || manager == "oc"
+	return manager == "kubectl" || strings.HasPrefix(manager, "kubectl-") || Own(manager) || manager == "k9s" || manager == "oc"
 }
 
 // object is what of an object tells who owns it.
@@ -156,10 +159,24 @@ func named(names ...string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return len(validation.IsDNS1123Subdomain(n)) > 0 })
 }
 
-func texts(format ...string) []report.Text {
-	out := make([]report.Text, 0, len(format))
-	for _, f := range format {
-		out = append(out, report.Clean(f))
+// run are commands of which nothing need be said.
+func run(commands ...string) []report.Command {
+	out := make([]report.Command, 0, len(commands))
+	for _, c := range commands {
+		out = append(out, report.Command{Run: report.Clean(c)})
+	}
+	return out
+}
+
+// do is a command with what to know of it; without a command, what to do.
+func do(command, says string) report.Command {
+	return report.Command{Run: report.Clean(command), Says: report.Clean(says)}
+}
+
+func sentences(list ...string) []report.Text {
+	out := make([]report.Text, 0, len(list))
+	for _, s := range list {
+		out = append(out, report.Clean(s))
 	}
 	return out
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/owners"
-	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
 const (
@@ -248,10 +247,11 @@ func TestOwnersByTheMarksThatTheyLeave(t *testing.T) {
 			}
 			all := ""
 			for _, o := range got {
-				for _, list := range [][]report.Text{o.Hold, o.GiveBack, o.Instead, o.Beware, {o.Does, o.WatchOut()}} {
-					for _, x := range list {
-						all += string(x) + "\n"
-					}
+				for _, c := range slices.Concat(o.Hold, o.GiveBack, o.Instead) {
+					all += c.String() + "\n"
+				}
+				for _, x := range append(o.Beware, o.Does, o.WatchOut()) {
+					all += string(x) + "\n"
 				}
 				for _, e := range o.Evidence {
 					all += string(e.Source) + "=" + string(e.Value) + "\n"

@@ -43,10 +43,10 @@ type Owner struct {
 	LeavesStrategy bool `json:"leavesStrategy,omitempty"`
 	// Hold are commands of which each keeps it from reverting, the better first; empty
 	// where there is nothing to hold or nothing to hold it with. GiveBack undo them.
-	Hold     []Text `json:"hold,omitempty"`
-	GiveBack []Text `json:"giveBack,omitempty"`
-	// Instead is where the change belongs, as commands or a sentence.
-	Instead []Text `json:"instead,omitempty"`
+	Hold     []Command `json:"hold,omitempty"`
+	GiveBack []Command `json:"giveBack,omitempty"`
+	// Instead is where the change belongs.
+	Instead []Command `json:"instead,omitempty"`
 	// Beware are sentences about what these commands do besides.
 	Beware   []Text     `json:"beware,omitempty"`
 	Evidence []Evidence `json:"evidence"`
@@ -65,14 +65,14 @@ func (o *Owner) Reconciles() bool {
 	return o.Reverts == RevertsAtOnce || o.Reverts == RevertsPeriodically || o.Reverts == RevertsIfTold
 }
 
-// Lever is the command that comes first: what holds it, otherwise where the change
-// belongs. "" where neither is known.
+// Lever is what comes first: what holds it, otherwise where the change belongs. ""
+// where neither is known.
 func (o *Owner) Lever() Text {
 	if len(o.Hold) > 0 {
-		return o.Hold[0]
+		return o.Hold[0].Do()
 	}
 	if len(o.Instead) > 0 {
-		return o.Instead[0]
+		return o.Instead[0].Do()
 	}
 	return ""
 }
@@ -83,9 +83,31 @@ func (o *Owner) WatchOut() Text {
 	t := o.Name() + " " + o.Does
 	switch {
 	case len(o.Hold) > 0 && o.Reconciles():
-		t += "; suspend it first: " + o.Hold[0]
+		t += "; suspend it first: " + o.Hold[0].Do()
 	case len(o.Instead) > 0 && o.Reverts != RevertsNot:
-		t += "; better: " + o.Instead[0]
+		t += "; better: " + o.Instead[0].Do()
 	}
 	return t
+}
+
+// Command is a command to copy, with what it does or what to know of it. Where Run is
+// "" there is none, and Says is what to do.
+type Command struct {
+	Says Text `json:"says,omitempty"`
+	Run  Text `json:"run,omitempty"`
+}
+
+// Do is the command, or what to do where there is none.
+func (c Command) Do() Text {
+	if c.Run == "" {
+		return c.Says
+	}
+	return c.Run
+}
+
+func (c Command) String() string {
+	if c.Run == "" || c.Says == "" {
+		return string(c.Do())
+	}
+	return string(c.Run) + " (" + string(c.Says) + ")"
 }

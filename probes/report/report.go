@@ -462,6 +462,9 @@ type Result struct {
 	// Answered names parts of the step's question that are answered here although
 	// no probe looks at them: what was read on request.
 	Answered []string `json:"answered,omitempty"`
+	// Commands are those that the probe knows with everything filled in; they stand
+	// before the runbook's own.
+	Commands []Command `json:"commands,omitempty"`
 }
 
 // Line is one statement of a Result, the most important first.

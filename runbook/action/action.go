@@ -124,6 +124,9 @@ type Preview struct {
 	Diff          []report.Text // lines that begin with "- ", "+ " or "  "
 	Prediction    Prediction
 	WatchOut      []report.Text
+	// GiveBack is what else must be put back when it is over, besides Reverse: owners
+	// that were suspended for it.
+	GiveBack []report.Text
 	// Blocked says why it cannot be applied, "" where it can.
 	Blocked report.Text
 }

@@ -3,6 +3,8 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +38,8 @@ func (freeze) work(ctx context.Context, api API, s *cluster.Snapshot, r Request)
 	after := ds.DeepCopy()
 	after.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after), same: true})
-	d.Prediction.Unknown = append(d.Prediction.Unknown, ownersUnknown)
 	d.WatchOut = append(d.WatchOut, "Pods that are gone already, or go later, still come back from the present template: freeze, then roll back")
+	d.owned(ds.DaemonSet, theStrategy)
 	return d, nil
 }
 
@@ -78,7 +80,7 @@ func (unfreeze) work(ctx context.Context, api API, s *cluster.Snapshot, r Reques
 		d.Blocked = report.Textf("%s is not frozen: its strategy is RollingUpdate", ds.Name)
 	}
 	d.Prediction = predict(s, future{ds: after, template: &after.Spec.Template, updated: updatedNow(s, after), same: true})
-	d.Prediction.Unknown = append(d.Prediction.Unknown, ownersUnknown)
+	d.owned(ds.DaemonSet, theStrategy)
 	return d, nil
 }
 
@@ -133,13 +135,15 @@ func strategyHolds(p Plan, s *cluster.Snapshot, want appsv1.DaemonSetUpdateStrat
 		return gone
 	}
 	lines := []report.Line{observedLine(ds)}
-	if got := ds.Spec.UpdateStrategy.Type; got == want {
-		return append(lines, okLine("the strategy is %s", want))
-	} else if ds.Generation > p.Generation+1 {
-		return append(lines, badLine("the strategy is %s again: somebody put it back (generation %d)", got, ds.Generation))
-	} else {
-		return append(lines, badLine("the strategy is %s, not yet %s", got, want))
+	got, by := ds.Spec.UpdateStrategy.Type, cluster.StrategyOwner(ds)
+	switch {
+	case got == want:
+		lines = append(lines, okLine("the strategy is %s", want))
+		return slices.Concat(lines, touchedSince(ds, p, by), mayRevert(ds, theStrategy))
+	case ds.Generation > p.Generation+1:
+		return append(lines, putBackLine(ds, theStrategy, fmt.Sprintf("the strategy is %s again", got), by))
 	}
+	return append(lines, badLine("the strategy is %s, not yet %s", got, want))
 }
 
 // updatedNow is the controller's rule for the template as it stands.

@@ -11,8 +11,6 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
-const ownersUnknown report.Text = "who owns the object (Helm, Argo CD, Flux, an operator) and would put it back: not looked at"
-
 // future is a DaemonSet as it will be.
 type future struct {
 	ds       *appsv1.DaemonSet // with the strategy that it will have

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -68,9 +69,9 @@ func (rollBack) work(ctx context.Context, api API, s *cluster.Snapshot, r Reques
 		d.Prediction.Unknown = append(d.Prediction.Unknown, report.Textf(
 			"revision %d was stored by a control plane before 1.34: a newer one may record it as a new revision and then replaces the Pods that run it as well", target.number))
 	}
-	d.Prediction.Unknown = append(d.Prediction.Unknown, ownersUnknown,
-		"whether the ConfigMaps and Secrets that this revision names still have their old contents, and whether companions of the same release changed too")
+	d.Prediction.Unknown = append(d.Prediction.Unknown, "whether the ConfigMaps and Secrets that this revision names still have their old contents, and whether companions of the same release changed too")
 	d.WatchOut = append(d.WatchOut, report.Textf("revision %d gets a new, higher number by this; a plain undo afterwards would return to the bad one", target.number))
+	d.owned(ds.DaemonSet, theTemplate)
 	d.mutated = func(o Object) report.Text {
 		var got struct {
 			Spec struct {
@@ -96,9 +97,10 @@ func (rollBack) holds(p Plan, s *cluster.Snapshot) []report.Line {
 	case err != nil:
 		return append(lines, report.Line{State: report.StepUnknown, Text: report.Textf("what was asked for cannot be read any more: %v", err)})
 	case cluster.SameTemplate(want, &ds.Spec.Template):
-		return append(lines, okLine("the template is that of revision %d", p.ToRevision))
+		lines = append(lines, okLine("the template is that of revision %d", p.ToRevision))
+		return slices.Concat(lines, touchedSince(ds, p, cluster.TemplateOwner(ds)), mayRevert(ds, theTemplate))
 	case ds.Generation > p.Generation+1:
-		return append(lines, badLine("the template is another again (generation %d): somebody put it back", ds.Generation))
+		return append(lines, putBackLine(ds, theTemplate, "the template is another again", cluster.TemplateOwner(ds)))
 	}
 	return append(lines, badLine("the template is not yet that of revision %d", p.ToRevision))
 }

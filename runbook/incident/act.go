@@ -214,6 +214,9 @@ func (l *Loop) applied(preview action.Preview, a acted) {
 	p := preview.Plan
 	l.keep(session.ActionApplied, report.Textf("%s: accepted by the API server", p.Title), a)
 	l.remember(p.Request, string(p.Before))
+	if p.Kind == action.RollBack {
+		l.owe(p.Workload, preview.GiveBack)
+	}
 	l.done = append(l.done, p.Title)
 	l.progress = nil
 	l.watch(preview, a)
@@ -242,5 +245,5 @@ func (l *Loop) left() []report.Text {
 			out = append(out, report.Textf("%s is still frozen (OnDelete): unfreezing it puts RollingUpdate back", k))
 		}
 	}
-	return out
+	return append(out, l.toGiveBack()...)
 }

@@ -35,7 +35,7 @@ func (l *Loop) take(i Intent) *job {
 		l.keep(session.Note, text, nil)
 		l.say("noted")
 	case Copied:
-		l.keep(session.CommandCopied, report.Clean(i.Command), nil)
+		l.copied(report.Clean(i.Command))
 	case ReadLogs:
 		return l.readLogs(i)
 	case PasteConsole:

@@ -98,7 +98,7 @@ func entry(id int, p action.Preview) acted {
 		Action: session.Action{
 			ID: id, Kind: string(p.Kind), Title: string(p.Title),
 			Object:  p.Object.Kind + "/" + p.Object.Namespace + "/" + p.Object.Name,
-			Kubectl: string(p.Kubectl), Reverse: string(p.Reverse),
+			Kubectl: string(p.Kubectl), Reverse: string(p.Reverse), GiveBack: texts(p.GiveBack),
 			Diff: texts(p.Diff), Effect: texts(p.Prediction.Summary),
 			Lasting: p.Kind == action.Freeze, PutBack: p.Kind == action.Unfreeze,
 		},

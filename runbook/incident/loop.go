@@ -86,6 +86,8 @@ type Loop struct {
 	done    []report.Text
 	notes   int
 	frozen  map[report.WorkloadKey]string // updateStrategy as it was before our freeze
+	changed []changed                     // workloads whose template was put back by hand
+	held    []session.Held                // owners of whom a command that holds them was copied
 
 	heard   []signs.Evidence // what logs and consoles said
 	reading map[string]bool  // Pods whose logs are being read

@@ -33,6 +33,13 @@ func (l *Loop) replay(entries []session.Entry) {
 			if err = e.Decode(&a); err == nil {
 				l.replayAction(a)
 			}
+		case session.CommandCopied:
+			if len(e.Data) > 0 {
+				var h session.Held
+				if err = e.Decode(&h); err == nil && h.Owner != "" {
+					l.held = h.Update(l.held)
+				}
+			}
 		case session.EvidenceRead:
 			var v signs.Evidence
 			if err = e.Decode(&v); err == nil {
@@ -86,6 +93,13 @@ func (l *Loop) replay(entries []session.Entry) {
 func (l *Loop) replayAction(a acted) {
 	l.done = append(l.done, report.Clean(a.Title))
 	l.remember(a.Request, string(a.Before))
+	if a.Request.Kind == action.RollBack {
+		owed := make([]report.Text, 0, len(a.GiveBack))
+		for _, t := range a.GiveBack {
+			owed = append(owed, report.Clean(t))
+		}
+		l.owe(a.Request.Workload, owed)
+	}
 	if a.Request.Kind != action.Freeze {
 		l.mended = &a.Request.Workload
 	}

@@ -104,7 +104,7 @@ func TestCommandsAreValidShellWhateverTheNamesAre(t *testing.T) {
 	}
 	evil := `x'"; touch /tmp/owned; $(touch /tmp/owned) #`
 	hostile := runbook.Values{Namespace: evil, Name: evil, Selector: evil, Node: evil, LostNode: evil, Pod: evil, Container: evil, InitContainer: evil, Revision: evil, KnownGood: evil,
-		APIHost: evil, APIAddress: evil, Since: evil, Release: evil, ArgoApp: evil, FluxName: evil, FluxNamespace: evil, HelmRelease: evil, Budget: evil, WiderBudget: evil}
+		APIHost: evil, APIAddress: evil, Since: evil, Release: evil, Budget: evil, WiderBudget: evil}
 	for name, values := range map[string]runbook.Values{"usual": everyValue(""), "hostile": hostile} {
 		var script strings.Builder
 		everyCommand(t, values, func(_, command string) { script.WriteString(command + "\n") })

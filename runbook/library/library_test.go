@@ -99,7 +99,7 @@ func TestCommandsAvoidWhatDoesNotWork(t *testing.T) {
 func everyValue(kind string) runbook.Values {
 	return runbook.Values{Kind: kind, Namespace: "kube-system", Name: "agent", Selector: "k8s-app=agent", Node: "node-1", LostNode: "node-2", Pod: "agent-x",
 		Container: "agent", InitContainer: "install-cni", Revision: "7", KnownGood: "6", APIHost: "10.0.0.1", APIAddress: "10.0.0.1:6443",
-		Since: "2026-07-03 02:09:00 UTC", Release: "net", ArgoApp: "net", FluxName: "net", FluxNamespace: "flux-system", HelmRelease: "net", Budget: "1", WiderBudget: "3"}
+		Since: "2026-07-03 02:09:00 UTC", Release: "net", Budget: "1", WiderBudget: "3"}
 }
 
 func TestASecondRunbookIsOneMoreFile(t *testing.T) {

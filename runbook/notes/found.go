@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
+	"github.com/rollcall-k8s/rollcall/runbook/action"
 	"github.com/rollcall-k8s/rollcall/runbook/session"
 )
 
@@ -133,7 +134,7 @@ func actions(entries []session.Entry) []Action {
 		switch {
 		case e.Kind == session.ActionConfirmed:
 			byID[a.ID] = len(out)
-			out = append(out, Action{Title: clean(a.Title), Object: clean(a.Object), Asked: at, Kubectl: clean(a.Kubectl), Reverse: clean(a.Reverse),
+			out = append(out, Action{Title: clean(a.Title), Object: clean(a.Object), Asked: at, Kubectl: clean(a.Kubectl), Reverse: clean(a.Reverse), GiveBack: cleanAll(a.GiveBack),
 				Diff: diff(a.Diff), Effect: cleanAll(a.Effect), Outcome: "not known: the session has no answer of the API server"})
 		case !known:
 		case e.Kind == session.ActionApplied:
@@ -194,6 +195,36 @@ func left(in Input) []Left {
 	var out []Left
 	for _, a := range open {
 		out = append(out, Left{clean(a.Title), clean(a.Reverse)})
+	}
+	held := session.HeldOwners(in.Entries)
+	for _, h := range held {
+		out = append(out, Left{clean(h.Owner + " was to be suspended: mend what it applies, then give it back"), clean(h.GiveBack)})
+	}
+	for _, t := range owed(in.Entries) {
+		if !slices.ContainsFunc(held, func(h session.Held) bool { return strings.HasPrefix(t, h.Owner) }) {
+			out = append(out, Left{Text: clean(t)})
+		}
+	}
+	return out
+}
+
+// owed is what owners must get back for the last rollback of each object.
+func owed(entries []session.Entry) []string {
+	var order []string
+	by := map[string][]string{}
+	for _, e := range entries {
+		var a session.Action
+		if e.Kind != session.ActionApplied || e.Decode(&a) != nil || a.Kind != string(action.RollBack) {
+			continue
+		}
+		if by[a.Object] == nil {
+			order = append(order, a.Object)
+		}
+		by[a.Object] = a.GiveBack
+	}
+	var out []string
+	for _, o := range order {
+		out = append(out, by[o]...)
 	}
 	return out
 }

@@ -77,15 +77,17 @@ type Finding struct {
 
 // Action is one confirmed change of the cluster.
 type Action struct {
-	Title   report.Text   `json:"title"`
-	Object  report.Text   `json:"object"`
-	Outcome report.Text   `json:"outcome"`
-	Asked   *report.Time  `json:"confirmedAt"`
-	Done    *report.Time  `json:"doneAt"`
-	Kubectl report.Text   `json:"kubectl,omitempty"`
-	Reverse report.Text   `json:"reverse,omitempty"`
-	Diff    []report.Text `json:"diff,omitempty"`
-	Effect  []report.Text `json:"effect,omitempty"`
+	Title   report.Text  `json:"title"`
+	Object  report.Text  `json:"object"`
+	Outcome report.Text  `json:"outcome"`
+	Asked   *report.Time `json:"confirmedAt"`
+	Done    *report.Time `json:"doneAt"`
+	Kubectl report.Text  `json:"kubectl,omitempty"`
+	Reverse report.Text  `json:"reverse,omitempty"`
+	// GiveBack is what else must be put back: owners that were suspended for it.
+	GiveBack []report.Text `json:"giveBack,omitempty"`
+	Diff     []report.Text `json:"diff,omitempty"`
+	Effect   []report.Text `json:"effect,omitempty"`
 }
 
 // Left is a change that somebody must put back, and how.

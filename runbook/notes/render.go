@@ -188,6 +188,9 @@ func (m *markdown) action(n int, a Action) {
 	case a.Reverse != "":
 		m.line("\nHow to reverse it: %s", esc(a.Reverse))
 	}
+	for _, t := range a.GiveBack {
+		m.line("\nTo be given back: %s", esc(t))
+	}
 	m.line("")
 }
 

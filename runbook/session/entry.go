@@ -7,6 +7,7 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -28,7 +29,7 @@ const (
 	ActionApplied      Kind = "ActionApplied"   // data: Action; the API server accepted it
 	ActionFailed       Kind = "ActionFailed"    // data: Action
 	ActionVerified     Kind = "ActionVerified"  // data: Action; its effect holds
-	CommandCopied      Kind = "CommandCopied"   // text: the command
+	CommandCopied      Kind = "CommandCopied"   // text: the command; data: Held where it holds an owner or gives it back
 	EvidenceRead       Kind = "EvidenceRead"    // data: what a log or a console said, its telling lines only
 	NotesWritten       Kind = "NotesWritten"    // text: where
 	ConnectionLost     Kind = "ConnectionLost"
@@ -85,19 +86,51 @@ type Started struct {
 // Action is one change of the cluster in the journal. ID joins the entries of one
 // action: preview, confirmation, outcome, proof.
 type Action struct {
-	ID      int      `json:"id"`
-	Kind    string   `json:"kind"`
-	Title   string   `json:"title"`
-	Object  string   `json:"object"`            // "DaemonSet/kube-system/calico-node"
-	Kubectl string   `json:"kubectl,omitempty"` // the equivalent command
-	Reverse string   `json:"reverse,omitempty"` // how it is undone
-	Diff    []string `json:"diff,omitempty"`    // "- " before, "+ " after
-	Effect  []string `json:"effect,omitempty"`  // predicted, afterwards observed
-	Error   string   `json:"error,omitempty"`
+	ID      int    `json:"id"`
+	Kind    string `json:"kind"`
+	Title   string `json:"title"`
+	Object  string `json:"object"`            // "DaemonSet/kube-system/calico-node"
+	Kubectl string `json:"kubectl,omitempty"` // the equivalent command
+	Reverse string `json:"reverse,omitempty"` // how it is undone
+	// GiveBack is what else must be put back: owners that were suspended for it.
+	GiveBack []string `json:"giveBack,omitempty"`
+	Diff     []string `json:"diff,omitempty"`   // "- " before, "+ " after
+	Effect   []string `json:"effect,omitempty"` // predicted, afterwards observed
+	Error    string   `json:"error,omitempty"`
 	// Lasting says that the change is meant to be put back later, such as a
 	// freeze, and PutBack that this action puts such a change back.
 	Lasting bool `json:"lasting,omitempty"`
 	PutBack bool `json:"putBack,omitempty"`
+}
+
+// Held tells that a command was copied that keeps an owner of a workload from putting
+// its own template back, or gives it back. Whether it was run is not known.
+type Held struct {
+	Owner    string `json:"owner"`    // "Flux Kustomization infra/cni"
+	GiveBack string `json:"giveBack"` // the command that does
+	Returned bool   `json:"returned,omitempty"`
+}
+
+// HeldOwners are the owners of whom the last command that was copied holds them, in
+// the order in which they were held.
+func HeldOwners(entries []Entry) []Held {
+	var out []Held
+	for _, e := range entries {
+		var h Held
+		if e.Kind == CommandCopied && len(e.Data) > 0 && e.Decode(&h) == nil && h.Owner != "" {
+			out = h.Update(out)
+		}
+	}
+	return out
+}
+
+// Update is the list of owners that are held, after this one was held or given back.
+func (h Held) Update(list []Held) []Held {
+	list = slices.DeleteFunc(list, func(o Held) bool { return o.Owner == h.Owner })
+	if h.Returned {
+		return list
+	}
+	return append(list, h)
 }
 
 // Unfinished lists the confirmed actions of which no outcome was written: the

@@ -89,6 +89,9 @@ func (c *Confirm) lines(w int, s *style.Styles) []string {
 		add(once("WATCH OUT", i), s.Notice.Bold(true), string(t))
 	}
 	add("REVERSE", s.Label, string(p.Reverse))
+	for i, t := range p.GiveBack {
+		add(once("GIVE BACK", i), s.Label, string(t))
+	}
 	for _, x := range []struct {
 		label string
 		nodes []report.Text

@@ -198,18 +198,28 @@ var stake = []report.Code{
 	report.ServiceWithoutEndpoints, report.ClusterDNSDegraded,
 }
 
-// owners are the codes of who puts a template back.
-var owners = []report.Code{report.ManagedByGitOps, report.ManagedByHelm, report.ManagedByOperator}
-
 // Stake are the findings of what is at stake, of the cluster and of w, which may be nil.
 func Stake(r *report.Report, w *report.Workload) []report.Finding { return pick(r, w, stake) }
 
-// Owners are the findings of who owns w's template.
-func Owners(w *report.Workload) []report.Finding {
+// Owner is who matters most for a change of w by hand, in a sentence with the lever;
+// "" where nobody is known who would mind.
+func Owner(w *report.Workload) string {
 	if w == nil {
-		return nil
+		return ""
 	}
-	return pick(&report.Report{}, w, owners)
+	for i := range w.Owners {
+		o := &w.Owners[i]
+		switch {
+		case o.Certainty == report.Hint || o.Reverts == report.RevertsNot || o.Code == "":
+		case !o.Reconciles():
+			return string(o.WatchOut())
+		case len(o.Hold) > 0:
+			return string(o.Name()) + " would put it back: suspend it first: " + string(o.Hold[0].Do())
+		default:
+			return string(o.WatchOut())
+		}
+	}
+	return ""
 }
 
 // Evictions are the findings of Pods that are about to be evicted.

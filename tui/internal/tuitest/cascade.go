@@ -109,19 +109,32 @@ func calico() report.Workload {
 				Summary:  "the controller goes on: Pods on failing nodes stay Ready and use up no budget",
 				Evidence: []report.Evidence{{Source: "DaemonSet.status.numberAvailable", Value: "409 of 412", At: report.At(Now)}}},
 			{Code: report.CrashLoop, Severity: report.Warning, Object: report.Object{Kind: "Pod", Namespace: "kube-system", Name: "calico-node-x7k2p"}, Node: "node-002", Summary: "container bird waits: CrashLoopBackOff"},
-			{Code: report.ManagedByGitOps, Severity: report.Info, Object: report.Object{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}, Summary: "Argo CD would put it back: suspend application network first"},
+			{Code: report.ManagedByGitOps, Severity: report.Info, Object: report.Object{Kind: "DaemonSet", Namespace: "kube-system", Name: "calico-node"}, Summary: argoCD().WatchOut(),
+				Evidence: argoCD().Evidence},
 		},
 		Recommendation: report.Recommendation{
 			Action: report.ActionRollBack, ToRevision: ref[int64](6), Pod: "calico-node-b4kqz", Why: "revision 6 is Ready on 387 Ready nodes",
-			First: []report.RecommendedAction{report.ActionOnDelete}, Reachable: names("node-%03d", 1, 9), Unreachable: []report.Text{"node-010", "node-011"},
+			First: []report.RecommendedAction{report.ActionChangeManager, report.ActionOnDelete}, WatchOut: []report.Text{argoCD().WatchOut()}, Reachable: names("node-%03d", 1, 9), Unreachable: []report.Text{"node-010", "node-011"},
 		},
-		Timeline: timeline(11),
+		Timeline: timeline(11), Owners: []report.Owner{*argoCD()}, WritersKnown: true,
 	}
 	w.Measures = &report.Measures{
 		After: names("node-%03d", 1, 11), Healthy: names("node-%03d", 12, 4), Pending: names("node-%03d", 16, 9), Clean: names("node-%03d", 25, 387), Prevalent: []report.Text{"node-077"},
 		Points: 10, Falsify: "a node that falls while it still runs revision 6",
 	}
 	return w
+}
+
+// argoCD owns the DaemonSet of the cascade.
+func argoCD() *report.Owner {
+	return &report.Owner{
+		Tool: "Argo CD", Object: "Application network", Code: report.ManagedByGitOps, Certainty: report.Certain, Reverts: report.RevertsIfTold, Manager: "argocd-controller",
+		Does:     "puts its own template back within seconds where selfHeal is on, otherwise with its next sync",
+		Hold:     []report.Command{{Run: "argocd app set network --sync-policy none"}},
+		GiveBack: []report.Command{{Run: "argocd app set network --sync-policy automated", Says: "with --self-heal and --auto-prune where it had them"}},
+		Instead:  []report.Command{{Says: "revert it in Git"}},
+		Evidence: []report.Evidence{{Source: "DaemonSet.metadata.annotations[argocd.argoproj.io/tracking-id]", Value: "network:apps/DaemonSet:kube-system/calico-node"}},
+	}
 }
 
 func nodeLogs() report.Workload {

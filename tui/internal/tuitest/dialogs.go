@@ -27,9 +27,9 @@ func Freeze() *incident.State {
 		Diff: []report.Text{"  spec.updateStrategy:", "- type: RollingUpdate", "- rollingUpdate: {maxSurge: 0, maxUnavailable: 12}", "+ type: OnDelete"},
 		Prediction: action.Prediction{
 			Summary: []report.Text{"NOW 0 Pods: nothing is replaced or removed", "THEN 388 nodes keep revision 6 until you delete their Pod"},
-			Unknown: []report.Text{"whether an owner of the template puts it back"},
 		},
-		WatchOut: []report.Text{"Argo CD would put it back: suspend application network first"},
+		WatchOut: []report.Text{argoCD().WatchOut(), "Pods that are gone already, or go later, still come back from the present template: freeze, then roll back"},
+		GiveBack: []report.Text{"Argo CD Application network: mend what it applies; where it was suspended, then give it back: argocd app set network --sync-policy automated"},
 	}}
 	return s
 }
@@ -49,7 +49,8 @@ func RollBack() *incident.State {
 			Summary: []report.Text{"NOW 0 Pods, frozen: nothing moves until you delete one (next step)", "THEN 22 Pods, 9 at a time: 3 of the budget of 12 are held by dead nodes", "CANNOT 2 nodes: the API does not reach them, see step 7", "LOSES AGENT 0 nodes", "IMAGE v3.25.1 seen on 22 of 22"},
 			Unknown: []report.Text{"whether the image is still on the nodes"},
 		},
-		WatchOut: []report.Text{"typha of the same release changed too", "Argo CD will revert it"},
+		WatchOut: []report.Text{argoCD().WatchOut(), "typha of the same release changed too"},
+		GiveBack: []report.Text{"Argo CD Application network: mend what it applies; where it was suspended, then give it back: argocd app set network --sync-policy automated"},
 	}}
 	return s
 }

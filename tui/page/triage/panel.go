@@ -2,6 +2,7 @@ package triage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -211,6 +212,10 @@ func doNow(worst *report.Workload, s *style.Styles, w int) (row, bool) {
 	rec := worst.Recommendation
 	var parts []string
 	for _, a := range rec.First {
+		if a == report.ActionChangeManager {
+			parts = append(parts, s.Strong.Render("suspend its owner"))
+			continue
+		}
 		parts = append(parts, order(a, nil, s))
 	}
 	if main := order(rec.Action, rec.ToRevision, s); main != "" {
@@ -224,11 +229,22 @@ func doNow(worst *report.Workload, s *style.Styles, w int) (row, bool) {
 		text += ": " + string(rec.Why)
 	}
 	lines := draw.Clip(draw.Wrap(text, w), 2, w)
-	for _, f := range wording.Owners(worst) {
-		lines = append(lines, draw.Fit(s.Notice.Render("! "+string(f.Summary)), w))
-		break
+	if t := wording.Owner(worst); t != "" && changes(rec) {
+		lines = append(lines, draw.Clip(draw.Hang(s.Notice.Render("! "), t, w, s.Notice.Render), 2, w)...)
 	}
 	return row{label: "DO NOW", lines: lines, keep: 9}, true
+}
+
+// changes tells whether it is recommended to change the workload's object, which its
+// owner may mind.
+func changes(r report.Recommendation) bool {
+	for _, a := range append(slices.Clone(r.First), r.Action) {
+		switch a {
+		case report.ActionOnDelete, report.ActionRollBack, report.ActionFixWorkload, report.ActionChangeManager:
+			return true
+		}
+	}
+	return false
 }
 
 func order(a report.RecommendedAction, to *int64, s *style.Styles) string {
