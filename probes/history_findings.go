@@ -72,6 +72,30 @@ func (c *Diagnosis) reverted(d *daemonSet) {
 			return
 		}
 	}
+	if n, at, ok := d.numbersMoved(); ok {
+		e := cluster.TemplateOwner(d.ds)
+		d.add(report.RevisionReverted, report.Warning, at,
+			report.Textf("an undo to revision %d did not last: the template of revision %d was put back by %s", n-1, n, e.Manager),
+			report.Evidence{Source: "ControllerRevision.revision", Value: report.Textf("%d and %d, of which the last was stored as %d at %s: both were raised since", n-1, n, n-2, stamp(first))},
+			report.Evidence{Source: "DaemonSet.metadata.managedFields", Value: report.Textf("%s wrote the template", e.Manager), At: report.At(at)})
+	}
+}
+
+// numbersMoved tells of an undo that was put back before it had made a Pod. The
+// controller raises the number of a revision that becomes current again: k and k+1
+// become k+2 with the undo and k+3 when it is put back, and nothing is left of k and
+// k+1. n is the present number, at the time at which the template was written last.
+// Source: pkg/controller/daemon/update.go, constructHistory.
+func (d *daemonSet) numbersMoved() (n int64, at time.Time, ok bool) {
+	e := cluster.TemplateOwner(d.ds)
+	if len(d.revisions) < 3 || d.revisions[0].object != d.current || e == nil {
+		return 0, time.Time{}, false
+	}
+	other, third := &d.revisions[1], &d.revisions[2]
+	n = d.current.Revision
+	return n, e.Time.Time, !other.sameAsCurrent && other.object.Revision == n-1 && third.object.Revision == n-4 &&
+		other.object.CreationTimestamp.Time.Before(d.current.CreationTimestamp.Time) && third.object.CreationTimestamp.Time.Before(other.object.CreationTimestamp.Time) &&
+		e.Time.After(d.current.CreationTimestamp.Add(skew))
 }
 
 // companions finds workloads of the same release or owner that changed in the same

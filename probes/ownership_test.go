@@ -50,6 +50,35 @@ func TestTheStepThatMendsNamesTheOwnerAndOffersItsCommands(t *testing.T) {
 	}
 }
 
+// What a neighbour's labels say is the neighbour's.
+func TestEachWorkloadHasItsOwnOwner(t *testing.T) {
+	t.Parallel()
+	c, err := files.LoadCase(t.Context(), "testdata/cases/flux-applies-the-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := probes.Diagnose(c.Snapshot, probes.Options{All: true}).Report
+	for key, want := range map[report.WorkloadKey]report.Code{
+		{Kind: "DaemonSet", Namespace: "kube-system", Name: "net-agent"}:     report.ManagedByGitOps,
+		{Kind: "DaemonSet", Namespace: "logging", Name: "log-agent"}:         report.ManagedByHelm,
+		{Kind: "DaemonSet", Namespace: "kube-system", Name: "csi-disk-node"}: "",
+	} {
+		w := r.Workload(key)
+		if w == nil {
+			t.Fatalf("%s is missing", key)
+		}
+		var got report.Code
+		for _, f := range w.Findings {
+			if f.Code == report.ManagedByGitOps || f.Code == report.ManagedByHelm || f.Code == report.ManagedByOperator {
+				got += f.Code
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q; %+v", key, got, want, w.Owners)
+		}
+	}
+}
+
 func TestTheAuthorOfAChangeIsNamedWithItsOrders(t *testing.T) {
 	t.Parallel()
 	c := diagnosed(t, "flux-applies-the-agent")

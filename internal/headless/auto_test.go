@@ -87,10 +87,10 @@ func TestAutoMastersTheCNICascadeTheSameWayTwice(t *testing.T) {
 	at := 0
 	for _, want := range []string{ // in this order
 		"4 nodes have fallen", "RolloutBreaksNodes", "1/11", "4/11", "RolloutSpreading [critical]", "6/11",
-		"CNIConfigInvalid /host/etc/cni/net.d/10-calico.conflist", `unsupported cniVersion "1.2.0"`, "9/11", "SwitchToOnDelete, then RollBack",
+		"CNIConfigInvalid /host/etc/cni/net.d/10-calico.conflist", `unsupported cniVersion "1.2.0"`, "9/11", "owner: Helm release kube-system/calico", "SwitchToOnDelete, then RollBack",
 		"confirmed: Freeze DaemonSet calico-node", "confirmed: Roll back DaemonSet calico-node", "confirmed: Delete Pod calico-node-", "Verified",
 		"confirmed: Delete Pod calico-node-", "Recovery of calico-node: Verified", "11 of 11 nodes in reach Ready", "10/11", "11/11",
-		"Left by hand", "worker-5 is out of reach", "frozen (OnDelete)", "the notes of this incident", "✓ diagnosed", "✓ recovered",
+		"Left by hand", "worker-5 is out of reach", "frozen (OnDelete)", "Helm release kube-system/calico still has its own template", "the notes of this incident", "✓ diagnosed", "✓ recovered",
 	} {
 		i := strings.Index(out[at:], want)
 		if i < 0 {

@@ -65,7 +65,7 @@ func sample() *report.Report {
 			},
 			Recommendation: report.Recommendation{
 				Action: report.ActionRollBack, ToRevision: number(6), Why: "revision 6 is Ready on 9 nodes now", First: []report.RecommendedAction{report.ActionOnDelete},
-				Reachable: nodes("node-1", "node-2"), Unreachable: nodes("node-3"), WatchOut: nodes("Helm release kube-system/calico leaves a change by hand until the next helm upgrade or rollback; better: helm rollback calico -n kube-system <revision>"),
+				Reachable: nodes("node-1", "node-2"), Unreachable: nodes("node-3"), WatchOut: nodes("Helm release kube-system/calico leaves a change by hand until the next helm upgrade or rollback; what lasts: helm rollback calico -n kube-system <revision>"),
 			},
 			WritersKnown: true,
 			Owners: []report.Owner{{

@@ -25,7 +25,7 @@ func cniCascade() Incident {
 	return Incident{
 		Name:    DefaultIncident,
 		Title:   "Nodes go NotReady one after another while the network agent is updated",
-		Teaches: "A rollout whose Pods all look Ready can take every node down: freeze first, roll the template back, prove it on one node, then the rest.",
+		Teaches: "A rollout whose Pods all look Ready can take every node down: freeze first, roll the template back, prove it on one node, then the rest. A Helm release owns the agent: what was put back by hand lasts until its next upgrade.",
 		Verdict: "RolloutBreaksNodes", Culprit: "DaemonSet/kube-system/calico-node",
 		programs: map[string]sim.Program{
 			agentCNIV3: goodInstaller(),

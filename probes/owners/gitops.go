@@ -52,7 +52,8 @@ func argoCD(x *object) []report.Owner {
 	}
 	o.Hold = run("argocd app set "+cli+" --sync-policy none",
 		fmt.Sprintf(`kubectl patch application.argoproj.io %s -n %s --type=merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`, word(name, "application"), in))
-	o.GiveBack = []report.Command{do("argocd app set "+cli+" --sync-policy automated", "with --self-heal and --auto-prune where it had them: argocd app get "+cli+" -o yaml shows it before")}
+	o.GiveBack = []report.Command{do("argocd app set "+cli+" --sync-policy automated", "with --self-heal and --auto-prune where it had them: argocd app get "+cli+" -o yaml shows it before"),
+		do(fmt.Sprintf(`kubectl patch application.argoproj.io %s -n %s --type=merge -p '{"spec":{"syncPolicy":{"automated":{}}}}'`, word(name, "application"), in), "with prune and selfHeal as they were")}
 	// Rolling back is refused while automated sync is on: docs/user-guide/auto_sync.md.
 	o.Instead = []report.Command{do("", "revert it in Git"), do("argocd app rollback "+cli, "refused while automated sync is on")}
 	o.Beware = sentences("an Application that an ApplicationSet or another Application makes gets its sync policy back from there: suspend that one",
@@ -105,7 +106,7 @@ func fluxKustomize(x *object) []report.Owner {
 		return nil
 	}
 	name, in := word(x.labels[fluxName], "kustomization"), word(x.labels[fluxNamespace], "flux-namespace")
-	o.Instead = run("revert it in Git, then flux reconcile kustomization " + name + " -n " + in + " --with-source")
+	o.Instead = []report.Command{do("", "revert it in Git"), do("flux reconcile kustomization "+name+" -n "+in+" --with-source", "takes over what is in Git now")}
 	switch {
 	case strings.EqualFold(x.mark(fluxReconcile), "disabled"):
 		o.Reverts, o.Does = report.RevertsNot, "was told to leave this object alone ("+fluxReconcile+"=disabled)"
@@ -118,7 +119,9 @@ func fluxKustomize(x *object) []report.Owner {
 	o.Hold = run("flux suspend kustomization "+name+" -n "+in,
 		fmt.Sprintf(`kubectl patch kustomization.kustomize.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":true}}'`, name, in),
 		"kubectl annotate "+x.self()+" "+fluxReconcile+"=disabled")
-	o.GiveBack = run("flux resume kustomization " + name + " -n " + in)
+	o.GiveBack = run("flux resume kustomization "+name+" -n "+in,
+		fmt.Sprintf(`kubectl patch kustomization.kustomize.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":false}}'`, name, in),
+		"kubectl annotate "+x.self()+" "+fluxReconcile+"-")
 	o.Beware = sentences("a Kustomization that another one applies is resumed by it where suspend stands in Git")
 	return []report.Owner{o}
 }
@@ -135,7 +138,8 @@ func fluxHelm(x *object) []report.Owner {
 	name, in := word(x.labels[fluxHelmName], "helmrelease"), word(x.labels[fluxHelmNamespace], "flux-namespace")
 	o.Hold = run("flux suspend helmrelease "+name+" -n "+in,
 		fmt.Sprintf(`kubectl patch helmrelease.helm.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":true}}'`, name, in))
-	o.GiveBack = run("flux resume helmrelease " + name + " -n " + in)
+	o.GiveBack = run("flux resume helmrelease "+name+" -n "+in,
+		fmt.Sprintf(`kubectl patch helmrelease.helm.toolkit.fluxcd.io %s -n %s --type=merge -p '{"spec":{"suspend":false}}'`, name, in))
 	o.Instead = []report.Command{do("", "revert chart version or values in Git")}
 	o.Beware = sentences("after a helm rollback it upgrades again, because the release is no longer the one that it made: suspend it before")
 	return []report.Owner{o}

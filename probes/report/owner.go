@@ -42,7 +42,8 @@ type Owner struct {
 	// fields show: a freeze stays, whatever becomes of the template.
 	LeavesStrategy bool `json:"leavesStrategy,omitempty"`
 	// Hold are commands of which each keeps it from reverting, the better first; empty
-	// where there is nothing to hold or nothing to hold it with. GiveBack undo them.
+	// where there is nothing to hold or nothing to hold it with. GiveBack undo them, each
+	// the one of Hold at its place.
 	Hold     []Command `json:"hold,omitempty"`
 	GiveBack []Command `json:"giveBack,omitempty"`
 	// Instead is where the change belongs.
@@ -85,7 +86,7 @@ func (o *Owner) WatchOut() Text {
 	case len(o.Hold) > 0 && o.Reconciles():
 		t += "; suspend it first: " + o.Hold[0].Do()
 	case len(o.Instead) > 0 && o.Reverts != RevertsNot:
-		t += "; better: " + o.Instead[0].Do()
+		t += "; what lasts: " + o.Instead[0].Do()
 	}
 	return t
 }

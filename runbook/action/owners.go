@@ -33,6 +33,8 @@ func (d *draft) owned(ds *appsv1.DaemonSet, p part) {
 		case o.Certainty == report.Hint:
 			d.Prediction.Unknown = append(d.Prediction.Unknown, report.Textf("who else owns it: %s %s", o.Name(), o.Does))
 		case o.Reverts == report.RevertsNot || len(watch) == mostOwners:
+		case p == theStrategy && !o.Reconciles():
+			// It leaves the freeze alone until somebody runs it, and that is no reason to wait.
 		case !p.reverts(o):
 			watch = append(watch, report.Textf("%s does not apply the %s, so that this stays; it puts back the template", o.Name(), p))
 		default:

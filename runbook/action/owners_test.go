@@ -55,7 +55,7 @@ func TestAPreviewWarnsOfWhoeverPutsItBack(t *testing.T) {
 			r: Request{Kind: RollBack, Workload: agent, ToRevision: 1}, watch: "tigera-operator (Installation default) puts its own template back within seconds to minutes; suspend it first: kubectl annotate daemonset agent -n kube-system unsupported.operator.tigera.io/ignore=true",
 			owed: "kubectl annotate daemonset agent -n kube-system unsupported.operator.tigera.io/ignore-"},
 		"Helm": {w: newWorld(3).owned(map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{"meta.helm.sh/release-name": "net", "meta.helm.sh/release-namespace": "kube-system"}, nil, wrote("helm", "Update", epoch, "template")),
-			r: Request{Kind: RollBack, Workload: agent, ToRevision: 1}, watch: "better: helm rollback net -n kube-system", owed: "Helm release kube-system/net still has its own template"},
+			r: Request{Kind: RollBack, Workload: agent, ToRevision: 1}, watch: "what lasts: helm rollback net -n kube-system", owed: "Helm release kube-system/net still has its own template"},
 		"a label that Helm charts set too": {w: newWorld(3).owned(map[string]string{"app.kubernetes.io/instance": "net"}, nil, nil, wrote("kubectl", "Update", epoch, "template")),
 			r: Request{Kind: RollBack, Workload: agent, ToRevision: 1}, watch: "revision 1 gets a new, higher number", unknown: "who else owns it: Argo CD Application net may own it"},
 		"nobody": {w: newWorld(3).owned(nil, nil, nil, wrote("kubectl", "Update", epoch, "template")), r: Request{Kind: RollBack, Workload: agent, ToRevision: 1},

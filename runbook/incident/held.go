@@ -34,10 +34,7 @@ func (l *Loop) holds(command report.Text) (session.Held, bool) {
 			h := session.Held{Owner: string(o.Name()), GiveBack: string(o.GiveBack[0].Do())}
 			for j, c := range o.Hold {
 				if c.Run == command {
-					// Each way to hold it has its own way back where there are as many.
-					if len(o.GiveBack) == len(o.Hold) {
-						h.GiveBack = string(o.GiveBack[j].Do())
-					}
+					h.GiveBack = string(o.GiveBack[min(j, len(o.GiveBack)-1)].Do())
 					return h, true
 				}
 			}

@@ -197,7 +197,11 @@ func plainAnnotation(key string) bool {
 	}
 	switch key {
 	case "deprecated.daemonset.template.generation", "kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/default-container",
-		"kubernetes.io/config.source", "kubernetes.io/config.seen", "kubernetes.io/config.mirror", "kubernetes.io/config.hash":
+		"kubernetes.io/config.source", "kubernetes.io/config.seen", "kubernetes.io/config.mirror", "kubernetes.io/config.hash",
+		// Of these tools other annotations hold a copy of the object.
+		"objectset.rio.cattle.io/id", "objectset.rio.cattle.io/owner-gvk", "objectset.rio.cattle.io/owner-name", "objectset.rio.cattle.io/owner-namespace",
+		"kapp.k14s.io/identity", "configmanagement.gke.io/managed", "configsync.gke.io/resource-id", "components.gke.io/component-name",
+		"unsupported.operator.tigera.io/ignore":
 		return true
 	}
 	return false
