@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,19 +19,25 @@ const (
 // other Pods, some of those whose labels and taints would let them in. Nodes listed
 // already are left out; at most `most` are returned.
 func (s *Snapshot) unplacedOn(listed []string, most int) []string {
-	var pinned, candidates []string
+	var out []string
 	seen := map[string]bool{}
 	for _, n := range listed {
 		seen[n] = true
 	}
+	want := func(n string) {
+		if !seen[n] && len(out) < most {
+			out, seen[n] = append(out, n), true
+		}
+	}
+	var free []*corev1.Pod
 	owners := map[types.UID]bool{}
 	for _, p := range s.Objects.Pods {
 		if !unplaced(p) {
 			continue
 		}
 		if target := TargetNode(p); target != "" {
-			if !seen[target] && s.Node(target) != nil && len(pinned) < most {
-				pinned, seen[target] = append(pinned, target), true
+			if s.Node(target) != nil {
+				want(target)
 			}
 			continue
 		}
@@ -41,26 +45,24 @@ func (s *Snapshot) unplacedOn(listed []string, most int) []string {
 		if c := metav1.GetControllerOfNoCopy(p); c != nil {
 			owner = c.UID
 		}
-		if owners[owner] || len(owners) == unplacedOwners {
-			continue
+		if !owners[owner] && len(owners) < unplacedOwners {
+			owners[owner] = true
+			free = append(free, p)
 		}
-		owners[owner] = true
+	}
+	for _, p := range free {
 		filter, found := NewNodeFilter(&p.Spec), 0
 		for _, n := range s.Objects.Nodes {
-			if found == candidatesEach {
+			if found == candidatesEach || len(out) == most {
 				break
 			}
-			if !filter.Accepts(n) {
-				continue
-			}
-			found++
-			if !seen[n.Name] {
-				candidates, seen[n.Name] = append(candidates, n.Name), true
+			if filter.Accepts(n) {
+				found++
+				want(n.Name)
 			}
 		}
 	}
-	out := slices.Concat(pinned, candidates)
-	return out[:min(len(out), most)]
+	return out
 }
 
 // unplaced tells whether the scheduler says that it found no node for the Pod.
