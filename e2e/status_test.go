@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -145,9 +146,9 @@ var differences = []difference{
 		},
 	},
 	{
-		why:     "there is no other revision, and a StatefulSet's status does not tell a first rollout from replicas that are added or lost later",
+		why:     "every replica of a StatefulSet that is not Ready was there before, or was added later: neither reopens a rollout",
 		kubectl: waits, state: report.Complete,
-		holds: func(v view) bool { return v.sts != nil && v.sts.Status.UpdateRevision == v.sts.Status.CurrentRevision },
+		holds: func(v view) bool { return v.sts != nil && v.settled() },
 	},
 	{
 		why:     "kubectl cannot tell with OnDelete; there are Pods of another revision that nobody has deleted yet",
@@ -169,6 +170,34 @@ func (v view) loop() facts.UpdateLoop {
 func (v view) updated(p *corev1.Pod) bool {
 	current := v.snapshot.CurrentRevision(v.ds)
 	return current != nil && p.Labels[facts.RevisionHash] == current.Labels[facts.RevisionHash]
+}
+
+// settled tells whether a StatefulSet has one revision in force and no Pod of
+// another, and no Pod that still comes up was made by the revision's first rollout:
+// within two minutes after the revision itself, or in order after another one.
+func (v view) settled() bool {
+	st := v.sts.Status
+	if st.UpdateRevision != st.CurrentRevision && (v.sts.Spec.UpdateStrategy.RollingUpdate == nil || *v.sts.Spec.UpdateStrategy.RollingUpdate.Partition == 0) {
+		return false
+	}
+	return !slices.ContainsFunc(v.snapshot.PodsOf(v.sts.UID), func(p *corev1.Pod) bool {
+		cond := facts.PodCondition(p, corev1.PodReady)
+		if cond == nil || cond.Status == corev1.ConditionTrue || cond.LastTransitionTime.Sub(p.CreationTimestamp.Time) > 10*time.Second {
+			return false // it is Ready, or was
+		}
+		last := time.Time{}
+		for _, rev := range v.snapshot.RevisionsOf(v.sts.UID) {
+			if rev.Name == st.UpdateRevision {
+				last = rev.CreationTimestamp.Time
+			}
+		}
+		for _, other := range v.snapshot.PodsOf(v.sts.UID) {
+			if r := facts.PodCondition(other, corev1.PodReady); r != nil && r.Status == corev1.ConditionTrue && r.LastTransitionTime.Time.Before(p.CreationTimestamp.Time) && r.LastTransitionTime.After(last) {
+				last = r.LastTransitionTime.Time
+			}
+		}
+		return p.CreationTimestamp.Sub(last) <= 2*time.Minute && len(v.snapshot.RevisionsOf(v.sts.UID)) < 2
+	})
 }
 
 // any tells whether a node is in one of the states.

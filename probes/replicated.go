@@ -128,40 +128,6 @@ func (r *replicated) good(n int64) {
 	}
 }
 
-func (c *Diagnosis) readStatefulSet(s *appsv1.StatefulSet) *replicated {
-	r := &replicated{key: report.WorkloadKey{Kind: "StatefulSet", Namespace: report.Clean(s.Namespace), Name: report.Clean(s.Name)}, uid: s.UID, meta: &s.ObjectMeta,
-		template: &s.Spec.Template, podsKnown: c.s.PodsKnown(s.UID), want: replicas(s.Spec.Replicas), observed: s.Status.ObservedGeneration >= s.Generation}
-	r.onDelete = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-	r.missing = max(r.want-int(s.Status.AvailableReplicas), 0)
-	partition := int32(0)
-	if ru := s.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
-		partition = *ru.Partition
-	}
-	for _, p := range c.s.PodsOf(s.UID) {
-		if s.Status.UpdateRevision == "" || p.Labels[cluster.RevisionHash] == s.Status.UpdateRevision {
-			r.pods = append(r.pods, p)
-		} else {
-			r.older = append(r.older, p)
-		}
-	}
-	for _, rev := range c.s.RevisionsOf(s.UID) {
-		n := rev.Revision
-		if rev.Name == s.Status.UpdateRevision {
-			r.rollout.Revision, r.started = &n, rev.CreationTimestamp.Time
-		} else if rev.Name == s.Status.CurrentRevision {
-			r.rollout.PreviousRevision = &n
-		}
-	}
-	ro := &r.rollout
-	ro.Strategy = report.Clean(string(s.Spec.UpdateStrategy.Type))
-	ro.MaxUnavailable, ro.MaxUnavailableResolved = "1", 1
-	ro.MinReadySeconds = int(s.Spec.MinReadySeconds)
-	ro.Desired, ro.Updated, ro.Ready, ro.Available = r.want, int(s.Status.UpdatedReplicas), int(s.Status.ReadyReplicas), int(s.Status.AvailableReplicas)
-	inProgress := s.Status.UpdateRevision != "" && s.Status.UpdateRevision != s.Status.CurrentRevision && ro.Updated < r.want-int(partition)
-	c.finishReplicated(r, inProgress)
-	return r
-}
-
 func replicas(n *int32) int {
 	if n == nil {
 		return 1
