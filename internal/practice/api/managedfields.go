@@ -47,6 +47,35 @@ func fieldManagerOf(r *resource, subresource string) (*managedfields.FieldManage
 
 // recordFields sets o's managedFields to who owns what after this write. old is nil at a creation.
 func (s *Server) recordFields(r *resource, old, o object, w write) {
+	if old != nil {
+		if at, ok := ownsAlready(r, old, o, w); ok {
+			fields := slices.Clone(old.GetManagedFields())
+			if at >= 0 {
+				fields[at].Time = &metav1.Time{Time: s.now()}
+			}
+			o.SetManagedFields(inOrder(fields))
+			return
+		}
+	}
+	shape, plain := "", false
+	if old == nil && len(o.GetManagedFields()) == 0 {
+		if shape, plain = shapeOf(o); plain {
+			shape = r.gvk().String() + " " + w.subresource + shape
+			if f := createdFields(shape); f != nil {
+				o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: managerName(w.manager), Operation: metav1.ManagedFieldsOperationUpdate,
+					APIVersion: r.gvr.GroupVersion().String(), Time: &metav1.Time{Time: s.now()}, FieldsType: "FieldsV1", FieldsV1: f, Subresource: w.subresource}})
+				return
+			}
+		}
+	}
+	s.compareFields(r, old, o, w)
+	if fields := o.GetManagedFields(); plain && len(fields) == 1 {
+		rememberCreated(shape, fields[0].FieldsV1)
+	}
+}
+
+// compareFields is recordFields for any write.
+func (s *Server) compareFields(r *resource, old, o object, w write) {
 	f, err := fieldManagerOf(r, w.subresource)
 	if err != nil {
 		panic(err) // only a kind missing from client-go's schema could do this: a mistake in the table of resources
@@ -76,11 +105,16 @@ func (s *Server) stampFields(old, o object) {
 		}
 		fields[i].Time = &metav1.Time{Time: s.now()}
 	}
-	// As internal/managedfields.go of apimachinery orders them; the wall clock may have said otherwise.
+	o.SetManagedFields(inOrder(fields)) // the wall clock may have said otherwise
+}
+
+// inOrder sorts entries as internal/managedfields.go of apimachinery does.
+func inOrder(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	slices.SortStableFunc(fields, func(a, b metav1.ManagedFieldsEntry) int {
-		return cmp.Or(cmp.Compare(a.Operation, b.Operation), a.Time.Compare(b.Time.Time), cmp.Compare(a.Manager, b.Manager))
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), a.Time.Compare(b.Time.Time), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
 	})
-	o.SetManagedFields(fields)
+	return fields
 }
 
 func entryKey(e metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
