@@ -69,6 +69,11 @@ func (o *diagnoseOptions) complete() error {
 	if len(o.paths) == 0 && o.target == nil {
 		return usagef("nothing to diagnose: give files with -f, or a workload as in ds/calico-node")
 	}
+	return o.completeFiles()
+}
+
+// completeFiles checks what is said of files.
+func (o *diagnoseOptions) completeFiles() error {
 	if slices.Contains(o.paths, "") {
 		return usagef("-f names no file")
 	}

@@ -50,7 +50,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "Print the version of this program"
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(a.triageCommand(), a.diagnoseCommand(), a.preflightCommand(), a.captureCommand(), a.practiceCommand(), a.versionCommand())
+	root.AddCommand(a.triageCommand(), a.diagnoseCommand(), a.whatIfCommand(), a.preflightCommand(), a.captureCommand(), a.practiceCommand(), a.versionCommand())
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command",
 		RunE: func(cmd *cobra.Command, args []string) error {

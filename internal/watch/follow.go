@@ -62,15 +62,18 @@ func (w *follows) feeds() []feeder {
 // that the last one does not show as loading.
 func (w *follows) follow(d cluster.Demand, now time.Time) (more, began bool) {
 	w.suspect(d.Workloads, now)
-	for _, n := range d.Nodes {
+	w.src.mu.Lock()
+	asked := slices.Clone(w.src.wantNodes)
+	w.src.mu.Unlock()
+	for _, n := range append(asked, d.Nodes...) {
 		w.ledgers[n] = now
 	}
 	maps.DeleteFunc(w.ledgers, func(_ string, at time.Time) bool { return now.Sub(at) > w.src.cfg.Linger })
 	w.leases = d.Leases
 	began = w.followKinds(d.Kinds, now)
-	asked := w.src.settings.state().asked
+	before := w.src.settings.state().asked
 	w.src.settings.want(d, now)
-	began = began || asked != w.src.settings.state().asked
+	began = began || before != w.src.settings.state().asked
 
 	pods, namespaces := w.scopes()
 	for sc := range pods {

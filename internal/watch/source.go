@@ -94,7 +94,9 @@ type Source struct {
 	contact time.Time // cluster time of the last word from the API server
 	lostErr error     // the connection was found dead and was not heard of since
 	wants   []Workload
-	retry   bool
+	// wantNodes are the nodes of which every Pod is read.
+	wantNodes []string
+	retry     bool
 }
 
 // New makes a source; nothing is read before it is used.
@@ -123,6 +125,15 @@ func New(cfg Config) *Source {
 func (s *Source) Want(w Workload) {
 	s.mu.Lock()
 	s.wants = append(s.wants, w)
+	s.mu.Unlock()
+	s.ring(true)
+}
+
+// WantNode has every Pod of a node read, whatever workload it belongs to. It may be
+// called at any time.
+func (s *Source) WantNode(name string) {
+	s.mu.Lock()
+	s.wantNodes = append(s.wantNodes, name)
 	s.mu.Unlock()
 	s.ring(true)
 }
