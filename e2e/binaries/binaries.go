@@ -36,11 +36,12 @@ type module struct {
 	requires string   // the required module whose version keys the cache
 	takes    string   // how long a first build takes on two cores
 	version  string   // the variable that the linker sets to the version, "" for none
-	programs []string // each from the package of its name under cmd/, or from the module's root
+	programs []string // each from the package of its name under cmd/
+	inRoot   bool     // … or from the module's root
 }
 
 var modules = []module{
-	{dir: "etcd", requires: "go.etcd.io/etcd/server/v3", takes: "half a minute", programs: []string{"etcd"}},
+	{dir: "etcd", requires: "go.etcd.io/etcd/server/v3", takes: "half a minute", programs: []string{"etcd"}, inRoot: true},
 	{
 		dir: "kubernetes", requires: "k8s.io/kubernetes", takes: "six minutes",
 		version:  "k8s.io/component-base/version.gitVersion",
@@ -52,15 +53,8 @@ var modules = []module{
 // on log what it is doing. Processes that build at the same time wait for each
 // other.
 func Build(ctx context.Context, log io.Writer) (Set, error) {
-	root, err := Root()
+	root, cache, err := folders()
 	if err != nil {
-		return Set{}, err
-	}
-	cache := os.Getenv(CacheEnv)
-	if cache == "" {
-		cache = filepath.Join(root, ".cache", "e2e")
-	}
-	if cache, err = filepath.Abs(cache); err != nil {
 		return Set{}, err
 	}
 	unlock, err := lock(cache, log)
@@ -86,6 +80,44 @@ func Build(ctx context.Context, log io.Writer) (Set, error) {
 		Scheduler:         paths["kube-scheduler"],
 		Rollcall:          program,
 	}, nil
+}
+
+// folders are the program's own and that of the cache.
+func folders() (root, cache string, err error) {
+	if root, err = Root(); err != nil {
+		return "", "", err
+	}
+	if cache = os.Getenv(CacheEnv); cache == "" {
+		cache = filepath.Join(root, ".cache", "e2e")
+	}
+	cache, err = filepath.Abs(cache)
+	return root, cache, err
+}
+
+// Kwok builds kwok, which plays the kubelets of more nodes than package kubelet is
+// for, and returns with it the folder of its stages: what its nodes and Pods do.
+func Kwok(ctx context.Context, log io.Writer) (program, stages string, err error) {
+	root, cache, err := folders()
+	if err != nil {
+		return "", "", err
+	}
+	unlock, err := lock(cache, log)
+	if err != nil {
+		return "", "", err
+	}
+	defer unlock()
+	m := module{dir: "kwok", requires: "sigs.k8s.io/kwok", takes: "a minute", programs: []string{"kwok"}}
+	paths := map[string]string{}
+	if err := m.build(ctx, root, cache, paths, log); err != nil {
+		return "", "", err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", m.requires)
+	list.Dir = filepath.Join(root, "e2e", "tools", m.dir)
+	out, err := list.Output()
+	if err != nil {
+		return "", "", fmt.Errorf("finding the folder of %s: %w", m.requires, err)
+	}
+	return paths["kwok"], filepath.Join(strings.TrimSpace(string(out)), "kustomize", "stage"), nil
 }
 
 // Program builds the program alone, for tests that need no control plane.
@@ -138,7 +170,7 @@ func (m module) build(ctx context.Context, root, cache string, paths map[string]
 	}
 	for _, name := range m.programs {
 		pkg := m.requires
-		if len(m.programs) > 1 {
+		if !m.inRoot {
 			pkg += "/cmd/" + name
 		}
 		path := filepath.Join(into, name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"time"
 )
 
 const auditLog = "audit.log"
@@ -31,6 +32,7 @@ type Request struct {
 	URI         string
 	Code        int // of the answer
 	DryRun      bool
+	At          time.Time // when it arrived
 }
 
 func (r Request) String() string {
@@ -75,6 +77,8 @@ func (c *ControlPlane) Requests(user string) ([]Request, error) {
 			ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
 			ResponseStatus struct{ Code int }
+
+			RequestReceivedTimestamp time.Time
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w: %s", err, lines.Text())
@@ -91,7 +95,7 @@ func (c *ControlPlane) Requests(user string) ([]Request, error) {
 			User: user, Verb: e.Verb, URI: e.RequestURI, Code: e.ResponseStatus.Code,
 			Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
-			DryRun: u.Query().Has("dryRun"),
+			DryRun: u.Query().Has("dryRun"), At: e.RequestReceivedTimestamp,
 		})
 	}
 	return requests, lines.Err()
