@@ -39,8 +39,9 @@ func (o *ownership) findings(object report.Object) []report.Finding {
 
 // advise adds to a recommendation what the owners will make of it: who puts a change by
 // hand back comes first, since neither a freeze nor a rollback lasts before it is held.
-func (o *ownership) advise(r *report.Recommendation) {
+func (o *ownership) advise(r *report.Recommendation, ro *report.Rollout) {
 	if !changesByHand(r) {
+		o.undoAtRisk(r, ro)
 		return
 	}
 	if owners.InTheWay(o.owners) != nil && !slices.Contains(r.First, report.ActionChangeManager) && r.Action != report.ActionChangeManager {
@@ -54,6 +55,17 @@ func (o *ownership) advise(r *report.Recommendation) {
 			r.WatchOut = append(r.WatchOut, t)
 		}
 	}
+}
+
+// undoAtRisk warns while a template that somebody put in place by hand still has work
+// to do: its owner may put another one in its place before the last node is well.
+func (o *ownership) undoAtRisk(r *report.Recommendation, ro *report.Rollout) {
+	x := owners.InTheWay(o.owners)
+	if x == nil || ro.ChangedBy == nil || !owners.ByHand(string(*ro.ChangedBy)) || r.Action != report.ActionWait && r.Action != report.ActionDeletePod {
+		return
+	}
+	r.First = append([]report.RecommendedAction{report.ActionChangeManager}, r.First...)
+	r.WatchOut = append(r.WatchOut, report.Textf("the present template was put there by hand (%s), and %s", *ro.ChangedBy, x.WatchOut()))
 }
 
 // changesByHand tells whether a recommendation changes the object itself.
@@ -117,7 +129,7 @@ func (d *daemonSet) own() {
 	d.ownership = ownersOf(d.key.Kind, &d.ds.ObjectMeta)
 	d.findings = append(d.findings, d.ownership.findings(d.object())...)
 	d.putBack(&d.recommend, &d.verdict, d.findings, &d.rollout)
-	d.advise(&d.recommend)
+	d.advise(&d.recommend, &d.rollout)
 	d.writersMissing(&d.verdict, &d.recommend)
 }
 
@@ -125,7 +137,7 @@ func (d *daemonSet) own() {
 func (r *replicated) own() {
 	r.ownership = ownersOf(r.key.Kind, r.meta)
 	r.findings = append(r.findings, r.ownership.findings(report.Object{Kind: r.key.Kind, Namespace: r.key.Namespace, Name: r.key.Name})...)
-	r.advise(&r.recommend)
+	r.advise(&r.recommend, &r.rollout)
 	r.writersMissing(&r.verdict, &r.recommend)
 }
 

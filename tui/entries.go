@@ -162,7 +162,7 @@ func (m *Model) actionsFor(w *report.Workload) []dialog.Entry {
 	if w.Rollout.Strategy != "OnDelete" {
 		unfreeze.Off = "it is not frozen"
 	}
-	list := []offer{{action.Freeze, freeze}}
+	list := append(holds(w), offer{action.Freeze, freeze})
 	if to := rollBackTo(w); to != 0 {
 		list = append(list, offer{action.RollBack, dialog.Entry{Label: fmt.Sprintf("%s to revision %d", wording.Action(action.RollBack, name), to), Detail: "the known-good one",
 			Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: to}}}})
@@ -186,6 +186,18 @@ func (m *Model) actionsFor(w *report.Workload) []dialog.Entry {
 	return es
 }
 
+// holds offers the commands that keep owners of a workload from putting a change by
+// hand back: they work elsewhere, and are copied.
+func holds(w *report.Workload) []offer {
+	var list []offer
+	for i := range w.Owners {
+		if o := &w.Owners[i]; o.Certainty != report.Hint && o.Reconciles() && len(o.Hold) > 0 && o.Hold[0].Run != "" {
+			list = append(list, offer{action.Kind(report.ActionChangeManager), dialog.Entry{Label: "copy the command that suspends " + string(o.Name()), Detail: string(o.Hold[0].Run), Value: toCopy{string(o.Hold[0].Run)}}})
+		}
+	}
+	return list
+}
+
 // rank orders offers: what the report recommends, in its order; what fits the open
 // step; the rest; and last what cannot be done now.
 func (m *Model) rank(o offer, w *report.Workload) int {
@@ -194,6 +206,8 @@ func (m *Model) rank(o offer, w *report.Workload) int {
 	switch i := slices.Index(advised, report.RecommendedAction(o.kind)); {
 	case o.e.Off != "":
 		return 1000
+	case o.kind == action.Kind(report.ActionChangeManager):
+		return 900 // copied, not done here: it is in the way of nothing that is
 	case i >= 0:
 		return i
 	case step != nil && slices.Contains(step.Actions, string(o.kind)):

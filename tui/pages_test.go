@@ -35,6 +35,7 @@ func TestKeysSendIntents(t *testing.T) {
 		{"delete the proposed Pod", triage, []string{"a", "down", "down", "down", "enter"}, incident.Act{Request: action.Request{Kind: action.DeletePod, Workload: tuitest.Calico, Pod: "calico-node-b4kqz"}}},
 		{"delete a chosen Pod", triage, []string{"a", "down", "down", "down", "down", "enter", "down", "down", "enter"}, incident.Act{Request: action.Request{Kind: action.DeletePod, Workload: tuitest.Calico, Pod: "calico-node-c4kqz"}}},
 		{"delete another Pod", triage, []string{"a", "down", "down", "down", "down", "enter", "end", "enter", "p", "o", "d", "enter"}, incident.Act{Request: action.Request{Kind: action.DeletePod, Workload: tuitest.Calico, Pod: "pod"}}},
+		{"copy what suspends the owner", triage, []string{"a", "down", "down", "down", "down", "down", "enter"}, incident.Copied{Command: "argocd app set network --sync-policy none"}},
 		{"filter, then open", triage, []string{"f", "l", "o", "g", "enter"}, incident.OpenWorkload{Workload: logs}},
 		{"find a workload", triage, []string{"/", "l", "o", "g", "s", "enter"}, incident.OpenWorkload{Workload: logs}},
 		{"next", step, []string{"enter"}, incident.NextStep{}},
