@@ -71,7 +71,8 @@ func newPad(n int) *pad {
 
 func agentSpec(node string) *corev1.PodSpec {
 	s := agentSet().Spec.Template.Spec
-	s.NodeName = node
+	priority := int32(2_000_000_000)
+	s.NodeName, s.Priority = node, &priority
 	return &s
 }
 

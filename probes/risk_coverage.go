@@ -165,6 +165,9 @@ func (p *planned) noNodes() *risk {
 	ev := p.selectorEvidence()
 	for _, k := range slices.Sorted(maps.Keys(p.template.Spec.NodeSelector)) {
 		ev = append(ev, report.Evidence{Source: report.Textf("Node.metadata.labels[%s]", k), Value: report.Clean(p.labelValues(k))})
+		if near, ok := p.c.nodeLabels().nearest(k, []string{p.template.Spec.NodeSelector[k]}); ok {
+			ev = append(ev, report.Evidence{Source: "Node.metadata.labels", Value: report.Textf("%s on %s is the nearest", near, count(near.nodes, "node"))})
+		}
 	}
 	return breaks(report.NoEligibleNodes, report.Textf("%s: its selector or affinity accepts none of %s", what, count(len(p.c.s.Nodes), "node")), ev...)
 }
