@@ -115,7 +115,7 @@ func (c *Diagnosis) byWeight(a, b report.Workload) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(weight(&a), weight(&b)), cmp.Compare(taken(&b), taken(&a)), cmp.Compare(moving(&a), moving(&b)),
+	return cmp.Or(cmp.Compare(weight(&a), weight(&b)), cmp.Compare(c.taken(&b), c.taken(&a)), cmp.Compare(moving(&a), moving(&b)),
 		cmp.Compare(rank(a.Verdict.Attribution), rank(b.Verdict.Attribution)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
@@ -137,7 +137,7 @@ func weight(w *report.Workload) int {
 }
 
 // taken is how many nodes or Pods a workload takes.
-func taken(w *report.Workload) int {
+func (c *Diagnosis) taken(w *report.Workload) int {
 	if w.Verdict.Attribution == report.RolloutBreaksNodes && w.Measures != nil {
 		return len(w.Measures.After)
 	}
@@ -145,6 +145,11 @@ func taken(w *report.Workload) int {
 	for _, f := range w.Findings {
 		if f.Code == w.Verdict.RootCause {
 			n++
+		}
+	}
+	if w.Verdict.Attribution == report.ClusterBlocksPods {
+		if b := c.blockedWorkload(string(w.Kind) + " " + string(w.Namespace) + "/" + string(w.Name)); b != nil {
+			n = max(n, b.missing)
 		}
 	}
 	return n

@@ -36,6 +36,7 @@ type blocked struct {
 	last      time.Time
 	durable   bool // a condition says it, which goes away when it is over
 	evidence  []report.Evidence
+	explained *explanation // once it was worked out
 }
 
 // explanation is what a refusal means here: the object that refuses, and what to do.

@@ -16,6 +16,14 @@ import (
 // explain says what refuses a workload's Pods, with the object that does where it was
 // read, and what to do about it.
 func (c *Diagnosis) explain(b *blocked) explanation {
+	if b.explained == nil {
+		x := c.explanationOf(b)
+		b.explained = &x
+	}
+	return *b.explained
+}
+
+func (c *Diagnosis) explanationOf(b *blocked) explanation {
 	switch b.refusal.Code {
 	case report.QuotaExceeded:
 		return c.explainQuota(b)
@@ -207,6 +215,9 @@ func (c *Diagnosis) quotaUsers(namespace string, asked []refusal.Amount) []repor
 	name := corev1.ResourceName(strings.TrimPrefix(asked[0].Resource, "requests."))
 	if name == "count/pods" {
 		name = corev1.ResourcePods
+	}
+	if !c.lookAtPods() {
+		return nil
 	}
 	total, pods := map[string]*resource.Quantity{}, map[string]int{}
 	for _, p := range c.s.Pods {

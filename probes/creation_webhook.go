@@ -79,11 +79,18 @@ type serving struct {
 
 // serving looks up a Service "namespace/name" with its endpoints, Pods and workload.
 func (c *Diagnosis) serving(key string) *serving {
+	if s, done := c.servings[key]; done {
+		return s
+	}
 	ns, name, ok := strings.Cut(key, "/")
 	if !ok {
 		return nil
 	}
 	s := &serving{namespace: ns, name: name, ready: -1, all: -1}
+	if c.servings == nil {
+		c.servings = map[string]*serving{}
+	}
+	c.servings[key] = s
 	if i := slices.IndexFunc(c.s.Services, func(s *corev1.Service) bool { return s.Namespace == ns && s.Name == name }); i >= 0 {
 		s.service = c.s.Services[i]
 	}

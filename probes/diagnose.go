@@ -7,6 +7,9 @@ package probes
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -30,7 +33,10 @@ type Diagnosis struct {
 	// What was worked out about Pods without a node, so that it is done once.
 	placements  map[string]*placement
 	ledgers     map[string]*cluster.Ledger
-	nodesLooked int
+	servings    map[string]*serving
+	sets        map[types.UID]*appsv1.ReplicaSet
+	nodesLooked int               // bounded by nodeLooks
+	podsLooked  int               // bounded by podLooks
 	leaders     map[string]leader // of the control plane's components
 	stake       *stake
 

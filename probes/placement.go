@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -308,10 +310,13 @@ func (c *Diagnosis) ownerText(p *corev1.Pod) string {
 		return "of no workload"
 	}
 	if o.Kind == "ReplicaSet" {
-		for _, rs := range c.s.ReplicaSets {
-			if rs.UID != o.UID {
-				continue
+		if c.sets == nil {
+			c.sets = make(map[types.UID]*appsv1.ReplicaSet, len(c.s.ReplicaSets))
+			for _, rs := range c.s.ReplicaSets {
+				c.sets[rs.UID] = rs
 			}
+		}
+		if rs := c.sets[o.UID]; rs != nil {
 			if up := metav1.GetControllerOfNoCopy(rs); up != nil {
 				return fmt.Sprintf("%s %s/%s", up.Kind, p.Namespace, up.Name)
 			}

@@ -62,11 +62,11 @@ func (r requirement) String() string {
 	return fmt.Sprintf("%s %s [%s]", r.Key, r.Operator, firstWords(strings.Join(r.Values, " "), 120))
 }
 
-// matches tells whether the line alone accepts the node.
-func (r requirement) matches(n *corev1.Node) bool {
+// alone is the line as a filter of its own.
+func (r requirement) alone() cluster.NodeFilter {
 	spec := corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{r.NodeSelectorRequirement}}}}}}}
-	return cluster.NewNodeFilter(&spec).Selects(n)
+	return cluster.NewNodeFilter(&spec)
 }
 
 // linesShown bounds the lines of an affinity that are taken apart.
@@ -79,20 +79,17 @@ func (c *Diagnosis) affinityLines(p *corev1.Pod, only *corev1.Node) []report.Evi
 	lines := requirements(&p.Spec)
 	var out []report.Evidence
 	total := 0
-	filter := cluster.NewNodeFilter(&p.Spec)
-	for _, n := range c.nodeList {
-		if filter.Selects(n.node) {
-			total++
-		}
+	if only == nil {
+		total = c.selected(&p.Spec)
 	}
 	for i, line := range lines {
-		if i == linesShown {
+		if i == linesShown || only == nil && c.nodesLooked > nodeLooks {
 			out = append(out, report.Evidence{Source: "Pod.spec.affinity", Value: report.Textf("%d lines more", len(lines)-i)})
 			break
 		}
 		source := report.Textf("Pod.spec %s: %s", line.where, line)
 		if only != nil {
-			if !line.matches(only) {
+			if !line.alone().Selects(only) {
 				value, has := only.Labels[line.Key]
 				text := fmt.Sprintf("node %s has no label %s", only.Name, line.Key)
 				if has {
@@ -102,12 +99,13 @@ func (c *Diagnosis) affinityLines(p *corev1.Pod, only *corev1.Node) []report.Evi
 			}
 			continue
 		}
-		matching, values := 0, map[string]bool{}
+		matching, values, alone := 0, map[string]bool{}, line.alone()
+		c.nodesLooked += len(c.nodeList)
 		for _, n := range c.nodeList {
 			if v, ok := n.node.Labels[line.Key]; ok {
 				values[v] = true
 			}
-			if line.matches(n.node) {
+			if alone.Selects(n.node) {
 				matching++
 			}
 		}
@@ -126,6 +124,18 @@ func (c *Diagnosis) affinityLines(p *corev1.Pod, only *corev1.Node) []report.Evi
 		}
 	}
 	return out
+}
+
+// selected counts the nodes that nodeSelector and affinity accept.
+func (c *Diagnosis) selected(s *corev1.PodSpec) int {
+	filter, n := cluster.NewNodeFilter(s), 0
+	c.nodesLooked += len(c.nodeList)
+	for _, st := range c.nodeList {
+		if filter.Selects(st.node) {
+			n++
+		}
+	}
+	return n
 }
 
 // contrary is the operator that says the opposite.
@@ -151,12 +161,7 @@ func (c *Diagnosis) inverted(p *corev1.Pod, line requirement, values map[string]
 			}
 		}
 	}
-	filter, n := cluster.NewNodeFilter(spec), 0
-	for _, st := range c.nodeList {
-		if filter.Selects(st.node) {
-			n++
-		}
-	}
+	n := c.selected(spec)
 	if n < 2 || n <= total {
 		return nil
 	}
@@ -192,12 +197,26 @@ func (c *Diagnosis) spread(p *corev1.Pod, said refusal.Reason, t *podTrouble) {
 	t.fix = fix{report.ActionFixWorkload, "add nodes in the domain that may take the next Pod, lower the number of replicas, or relax the rule (whenUnsatisfiable: ScheduleAnyway, preferred instead of required)"}
 }
 
+// podLooks bounds how many Pods are gone through for the rules and quotas of others,
+// over a whole diagnosis.
+const podLooks = 400_000
+
+// lookAtPods tells whether all Pods may be gone through once more.
+func (c *Diagnosis) lookAtPods() bool {
+	spent := c.podsLooked
+	c.podsLooked += len(c.s.Pods)
+	return spent < podLooks
+}
+
 // domains counts the Pods of the namespace that a selector means, by domain. A domain
 // without one is listed with 0.
 func (c *Diagnosis) domains(p *corev1.Pod, key string, selector *metav1.LabelSelector) report.Text {
 	match, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || key == "" {
 		return "the rule cannot be read"
+	}
+	if !c.lookAtPods() {
+		return "not counted: too many Pods for as many workloads without a node"
 	}
 	counts := map[string]int{}
 	filter := cluster.NewNodeFilter(&p.Spec)

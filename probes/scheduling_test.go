@@ -232,27 +232,37 @@ func TestAPortHeldByTheOldReplicaSetIsASurgeConflict(t *testing.T) {
 // BenchmarkPendingPods diagnoses hundreds of workloads without a node on thousands of
 // nodes: the nodes that are held against Pods are bounded.
 func BenchmarkPendingPods(b *testing.B) {
-	s := waiting("0/5000 nodes are available: 5000 Insufficient cpu.")
-	for i := range 5000 {
-		s.Nodes = append(s.Nodes, machine(fmt.Sprintf("node-%04d", i)))
-	}
-	for i := range 300 {
-		for j := range 3 {
-			p := s.pod.DeepCopy()
-			p.Name = fmt.Sprintf("web-%d-%d", i, j)
-			p.UID = types.UID(p.Name)
-			p.OwnerReferences[0].UID = types.UID(fmt.Sprintf("rs-%d", i))
-			asking(p, corev1.ResourceCPU, "9")
-			s.Pods = append(s.Pods, p)
-		}
-		d, rs := s.Deployments[0].DeepCopy(), s.ReplicaSets[0].DeepCopy()
-		d.Name, d.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("web-%d", i))
-		rs.Name, rs.UID, rs.OwnerReferences[0].UID = fmt.Sprintf("rs-%d", i), types.UID(fmt.Sprintf("rs-%d", i)), d.UID
-		s.Deployments, s.ReplicaSets = append(s.Deployments, d), append(s.ReplicaSets, rs)
-	}
-	snapshot := cluster.New(s.Objects, s.meta)
-	b.ResetTimer()
-	for range b.N {
-		probes.Diagnose(snapshot, probes.Options{})
+	for _, reason := range []string{"Insufficient cpu", "node(s) didn't match Pod's node affinity/selector", "node(s) didn't match pod topology spread constraints", "node(s) didn't have free ports for the requested pod ports"} {
+		b.Run(strings.ReplaceAll(reason, " ", "-"), func(b *testing.B) {
+			s := waiting("0/5000 nodes are available: 5000 " + reason + ".")
+			s.pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}}}
+			s.pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
+			if strings.Contains(reason, "affinity") {
+				s.pod.Spec.NodeSelector = map[string]string{"disk": "ssd", "pool": "blue"}
+			}
+			for i := range 5000 {
+				s.Nodes = append(s.Nodes, machine(fmt.Sprintf("node-%04d", i)))
+				for j := range 10 {
+					s.Pods = append(s.Pods, resident(fmt.Sprintf("p-%d-%d", i, j), fmt.Sprintf("node-%04d", i), "db", "db"))
+				}
+			}
+			for i := range 300 {
+				for j := range 3 {
+					p := s.pod.DeepCopy()
+					p.Name = fmt.Sprintf("web-%d-%d", i, j)
+					p.UID, p.OwnerReferences[0].UID = types.UID(p.Name), types.UID(fmt.Sprintf("rs-%d", i))
+					s.Pods = append(s.Pods, asking(p, corev1.ResourceCPU, "9"))
+				}
+				d, rs := s.Deployments[0].DeepCopy(), s.ReplicaSets[0].DeepCopy()
+				d.Name, d.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("web-%d", i))
+				rs.Name, rs.UID, rs.OwnerReferences[0].UID = fmt.Sprintf("rs-%d", i), types.UID(fmt.Sprintf("rs-%d", i)), d.UID
+				s.Deployments, s.ReplicaSets = append(s.Deployments, d), append(s.ReplicaSets, rs)
+			}
+			snapshot := cluster.New(s.Objects, s.meta)
+			b.ResetTimer()
+			for range b.N {
+				probes.Diagnose(snapshot, probes.Options{})
+			}
+		})
 	}
 }
