@@ -78,7 +78,11 @@ func (c *Diagnosis) apiPathStake(k *stake, x *endpointIndex) {
 		return report.Evidence{Source: report.Textf("Node %s, status.addresses", n.name), Value: report.Clean(value)}
 	}
 	if host == "" {
-		say(report.StepUnknown, "not known", ": the address was not recorded, so whether it runs over failing nodes is not known")
+		state := report.StepUnknown
+		if c.s.Source.Type == "files" {
+			state = report.StepNone // files were read elsewhere, and not over that path
+		}
+		say(state, "", ": the address was not recorded, so whether it runs over failing nodes is not known")
 		return
 	}
 	if a, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && a.IsLoopback() {

@@ -84,6 +84,13 @@ func hasHave(n int) string {
 	return "have"
 }
 
+func beVerb(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 func isAreIt(n int) string {
 	if n == 1 {
 		return "it is"
@@ -233,7 +240,7 @@ func (c *Diagnosis) pendingEvictions(k *stake, e evictions, down bool) {
 				others = fmt.Sprintf("; of %d more nodes as well", more)
 			}
 			k.add(report.Finding{Code: report.EvictionPending, Severity: report.EvictionPending.Severity(false), Object: report.Object{Kind: "Node", Name: report.Clean(x.node.name)}, Node: report.Clean(x.node.name),
-				Since: report.At(lastShown(x.node)), Summary: report.Textf("%s%s evicted from %s on: %s%s%s", least, isAre(x.pods, "Pod"), stamp(x.first), counted(x.by, 4), others, unless), Evidence: x.ev})
+				Since: report.At(lastShown(x.node)), Summary: report.Textf("%s%s of %s %s evicted from %s on: %s%s%s", least, count(x.pods, "Pod"), x.node.name, beVerb(x.pods), stamp(x.first), counted(x.by, 4), others, unless), Evidence: x.ev})
 		}
 		first := e.nodes[0].first
 		k.lines = append(k.lines, report.Stake{Topic: report.StakeEvictions, State: report.StepAnomaly, At: report.At(first), Brief: report.Textf("evictions from %s", stamp(first)),

@@ -44,7 +44,7 @@ func TestPodsAreEvictedByTheirOwnTolerations(t *testing.T) {
 	if f[0].Node != "worker-1" || f[0].Severity != report.Critical {
 		t.Errorf("%+v", f[0])
 	}
-	mustSay(t, string(f[0].Summary), "4 Pods are evicted from 10:26:10 on: shop/web 2, shop/batch 1, shop/cart 1")
+	mustSay(t, string(f[0].Summary), "4 Pods of worker-1 are evicted from 10:26:10 on: shop/web 2, shop/batch 1, shop/cart 1")
 	mustSay(t, toString(f[0].Evidence), "node.kubernetes.io/unreachable:NoExecute", "tolerated for 130s", "tolerated for 3600s")
 	l := r.Stake(report.StakeEvictions)
 	if l == nil || l.At == nil || !l.At.Equal(stakeNow.Add(10*time.Second)) || l.Brief != "evictions from 10:26:10" {

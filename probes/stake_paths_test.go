@@ -36,7 +36,7 @@ func TestTheProgramsOwnPathIsJudgedByAddresses(t *testing.T) {
 		"that of a healthy node":         {"192.0.2.10", func(s *stakes) { s.silence("worker-1") }, "", "✓ your path to the API server (192.0.2.10) is that of node control-1, which is Ready"},
 		"another's, and workers fail":    {"api.example.com", func(s *stakes) { s.silence("worker-1") }, "", "✓ your path to the API server (api.example.com) is not on failing nodes"},
 		"another's, a control plane's":   {"api.example.com", func(s *stakes) { s.silence("control-1") }, "", "? your path to the API server (api.example.com) is no node's address"},
-		"not recorded":                   {"", func(s *stakes) { s.silence("worker-1") }, "", "? your path to the API server: the address was not recorded"},
+		"not recorded":                   {"", func(s *stakes) { s.silence("worker-1"); s.Source.Type = "cluster" }, "", "? your path to the API server: the address was not recorded"},
 		"a tunnel on the operator's own": {"127.0.0.1:41234", func(s *stakes) { s.silence("worker-1") }, "", "begins at this very machine"},
 		"a VIP of which some announcers fail": {"192.0.2.200", func(s *stakes) {
 			announcer(s, "kube-vip", "address", "192.0.2.200")

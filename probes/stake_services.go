@@ -102,7 +102,7 @@ func (c *Diagnosis) lostServices(k *stake, lost []lostService) {
 		}
 		k.add(report.Finding{Code: report.ServiceWithoutEndpoints, Severity: report.ServiceWithoutEndpoints.Severity(false),
 			Object: report.Object{Kind: "Service", Namespace: report.Clean(l.svc.Namespace), Name: report.Clean(l.svc.Name)}, Since: report.At(lostSince(l.taken)),
-			Summary:  report.Textf("%s: %d %s on failing nodes: %s%s%s", text, len(l.taken), standVerb(len(l.taken)), c.nodesOfEndpoints(l.taken), elsewhere, others),
+			Summary:  report.Textf("%s: %s: %d %s on failing nodes: %s%s%s", l.name(), text, len(l.taken), standVerb(len(l.taken)), c.nodesOfEndpoints(l.taken), elsewhere, others),
 			Evidence: c.endpointEvidence(l.taken)})
 	}
 	brief := names(briefs, 2) + " endpoints"

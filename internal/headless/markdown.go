@@ -52,6 +52,11 @@ func writeMarkdown(b *bytes.Buffer, r *report.Report) {
 	bullets(b, "Against", reasons.Against)
 	bullets(b, "Missing", reasons.Missing)
 	markdownDo(b, r.Recommendation)
+	var stakes []report.Text
+	for _, s := range stakesToTell(r) {
+		stakes = append(stakes, s.Text)
+	}
+	bullets(b, "At stake", stakes)
 	if main != nil {
 		if facts := rolloutFacts(&main.Rollout, stamp); len(facts) > 0 {
 			texts := make([]report.Text, len(facts))

@@ -90,6 +90,12 @@ func sample() *report.Report {
 		}},
 		ClusterFindings: []report.Finding{{Code: report.NodeNetworkNotReady, Severity: report.Warning, Object: report.Object{Kind: "Node", Name: "node-1"}, Node: "node-1", Since: moment("10:20:14"),
 			Summary: "Ready=False: network plugin not ready", Evidence: []report.Evidence{{Source: "Node.status.conditions[Ready]", Value: "False KubeletNotReady", At: moment("10:20:14")}}}},
+		AtStake: []report.Stake{
+			{Topic: report.StakeControlPlane, State: report.StepOK, Text: "control plane: 3 of 3 nodes Ready", Brief: "control plane 3/3"},
+			{Topic: report.StakeAPIPath, State: report.StepAnomaly, Text: "your path to the API server (10.0.0.1) is that of node node-1, which fails (Ready=False)", Brief: "over node-1"},
+			{Topic: report.StakeServices, State: report.StepUnknown, Text: "whether Services lost their endpoints is not known: services (forbidden)"},
+			{Topic: report.StakeEvictions, State: report.StepNotice, Text: "1 node has no NoExecute taint yet", At: moment("10:31:00")},
+		},
 		NotRead: []report.NotRead{{Resource: "services", Reason: "Forbidden"}, {Resource: "events", Namespace: "shop", Reason: "Forbidden"}, {Resource: "leases", Reason: "Failed"}},
 	}
 	r.Recommendation = r.Workloads[0].Recommendation

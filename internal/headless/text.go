@@ -39,6 +39,7 @@ func writeText(b *bytes.Buffer, r *report.Report, o Options) {
 	w.verdict(r, main)
 	w.do(r.Recommendation)
 	w.nodes(r)
+	w.stakes(r)
 	if main != nil {
 		w.rollout(main)
 		w.owners(main)
@@ -142,6 +143,39 @@ func (w *writer) nodes(r *report.Report) {
 		s += fmt.Sprintf(", %d cordoned", n.Cordoned)
 	}
 	w.para("NODES", s)
+}
+
+// stakes says what else the failing nodes take, and what could not be looked at; what
+// is fine stands in the JSON.
+func (w *writer) stakes(r *report.Report) {
+	heading := "AT STAKE"
+	for _, s := range stakesToTell(r) {
+		w.para(heading, stakeMark(s)+string(s.Text))
+		heading = ""
+	}
+}
+
+// stakesToTell are those that are not fine, the worst first.
+func stakesToTell(r *report.Report) []*report.Stake {
+	var out []*report.Stake
+	for _, state := range []report.StepState{report.StepAnomaly, report.StepNotice, report.StepUnknown} {
+		for i := range r.AtStake {
+			if r.AtStake[i].State == state {
+				out = append(out, &r.AtStake[i])
+			}
+		}
+	}
+	return out
+}
+
+func stakeMark(s *report.Stake) string {
+	switch s.State {
+	case report.StepAnomaly:
+		return "! "
+	case report.StepUnknown:
+		return "? "
+	}
+	return "- "
 }
 
 func (w *writer) rollout(m *report.Workload) {

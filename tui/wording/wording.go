@@ -4,7 +4,6 @@ package wording
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -192,14 +191,39 @@ func Names(names []report.Text, most int) string {
 	return strings.Join(out, ", ")
 }
 
-// stake are the codes of what is at stake.
-var stake = []report.Code{
-	report.ControlPlaneAtRisk, report.ControllerManagerDown, report.APIPathAtRisk, report.WebhookOnBrokenNodes,
-	report.ServiceWithoutEndpoints, report.ClusterDNSDegraded,
+// impact are the topics of what others lose, the gravest first.
+var impact = []report.StakeTopic{report.StakeControlPlane, report.StakeControllerManager, report.StakeScheduler, report.StakeServices, report.StakeDNS, report.StakeWebhooks}
+
+// Impact says in few words what failing nodes take from others.
+func Impact(r *report.Report) []string {
+	var out []string
+	for _, t := range impact {
+		for _, s := range r.AtStake {
+			if s.Topic == t && s.State == report.StepAnomaly {
+				out = append(out, brief(&s))
+			}
+		}
+	}
+	return out
 }
 
-// Stake are the findings of what is at stake, of the cluster and of w, which may be nil.
-func Stake(r *report.Report, w *report.Workload) []report.Finding { return pick(r, w, stake) }
+// Evictions says in few words when Pods go.
+func Evictions(r *report.Report) []string {
+	var out []string
+	for _, s := range r.AtStake {
+		if s.Topic == report.StakeEvictions && s.Brief != "" {
+			out = append(out, string(s.Brief))
+		}
+	}
+	return out
+}
+
+func brief(s *report.Stake) string {
+	if s.Brief != "" {
+		return string(s.Brief)
+	}
+	return string(s.Text)
+}
 
 // Owner is who matters most for a change of w by hand, in a sentence with the lever;
 // "" where nobody is known who would mind.
@@ -220,27 +244,6 @@ func Owner(w *report.Workload) string {
 		}
 	}
 	return ""
-}
-
-// Evictions are the findings of Pods that are about to be evicted.
-func Evictions(r *report.Report, w *report.Workload) []report.Finding {
-	return pick(r, w, []report.Code{report.EvictionPending})
-}
-
-func pick(r *report.Report, w *report.Workload, codes []report.Code) []report.Finding {
-	var out []report.Finding
-	all := r.ClusterFindings
-	if w != nil {
-		all = append(slices.Clip(all), w.Findings...)
-	}
-	for _, c := range codes {
-		for _, f := range all {
-			if f.Code == c {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
 }
 
 // Freezable tells whether the workload's rollout can be frozen, and if not, why.

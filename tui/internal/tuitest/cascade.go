@@ -75,6 +75,14 @@ func Cascade() *incident.State {
 			Summary:  "Ready=Unknown since yesterday: kubelet stopped posting node status",
 			Evidence: []report.Evidence{{Source: "Node.status.conditions[Ready]", Value: "Unknown NodeStatusUnknown", At: report.At(At(2, 0, 0).Add(-20 * time.Hour))}, {Source: "Lease.spec.renewTime", Value: "2026-07-02T05:59:12Z"}}},
 	}
+	r.AtStake = []report.Stake{
+		{Topic: report.StakeControlPlane, State: report.StepOK, Brief: "control plane 3/3", Text: "control plane: 3 of 3 nodes Ready"},
+		{Topic: report.StakeAPIPath, State: report.StepOK, Brief: "not on them", Text: "your path to the API server (10.0.0.1) is that of node control-1, which is Ready"},
+		{Topic: report.StakeDNS, State: report.StepAnomaly, Brief: "DNS 4/6", Text: "cluster DNS has 4 of 6 endpoints ready; 2 stand on failing nodes (node-003, node-007)"},
+		{Topic: report.StakeServices, State: report.StepAnomaly, Brief: "shop/checkout 0/6 endpoints", Text: "1 Service has no ready endpoint left, all lost with failing nodes: shop/checkout 0/6"},
+		{Topic: report.StakeWebhooks, State: report.StepAnomaly, Brief: "2 webhooks on failing nodes", Text: "2 webhooks must answer and stand on failing nodes alone"},
+		{Topic: report.StakeEvictions, State: report.StepAnomaly, Brief: "evictions from 02:16:12", Text: "14 Pods are evicted from 02:16:12 on, from 5 nodes: shop/web 9, shop/cart 5", At: report.At(At(2, 16, 12))},
+	}
 	return &incident.State{Seq: 7, Report: r, Identity: identity(), Link: incident.Link{Live: true, Since: Now}}
 }
 

@@ -130,18 +130,12 @@ func rowsOf(st *incident.State, s *style.Styles, w int) []row {
 	}
 	if x := nodes(r, worst, s); x != "" {
 		if worst != nil && w >= 100 {
-			x += timeline.Spark(worst.Timeline, min(40, w-draw.Width(x)-36), s)
+			x += timeline.Spark(worst.Timeline, min(40, w-draw.Width(x)-33), s)
 		}
 		add(5, "NODES", x, 1)
 	}
-	add(3, "REACH", reach(r, worst), 1)
-	var stake []string
-	for _, f := range wording.Stake(r, worst) {
-		if f.Code != report.APIPathAtRisk {
-			stake = append(stake, string(f.Summary))
-		}
-	}
-	add(4, "IMPACT", strings.Join(stake, " · "), 2)
+	add(3, "REACH", reach(r, worst, w), 1)
+	add(4, "IMPACT", strings.Join(wording.Impact(r), " · "), 2)
 	add(6, "CLOCKS", clocks(r, worst), 1)
 	add(2, "LEFT", join(st.Left, " · "), 2)
 	add(1, "NOT READ", notRead(r), 1)
@@ -284,25 +278,40 @@ func nodes(r *report.Report, worst *report.Workload, s *style.Styles) string {
 	if n.Cordoned > 0 {
 		parts = append(parts, fmt.Sprintf("%d cordoned", n.Cordoned))
 	}
+	if p := r.Stake(report.StakeControlPlane); p != nil && p.State == report.StepOK && p.Brief != "" {
+		parts = append(parts, string(p.Brief)) // where it is not fine, it is an impact
+	}
 	return strings.Join(parts, "  ")
 }
 
-func reach(r *report.Report, w *report.Workload) string {
-	var parts []string
-	if w != nil {
-		if n := len(w.Recommendation.Reachable); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d through the API", n))
+// reach is on which nodes a change through the API takes effect, and whether the way
+// to the API itself runs over failing nodes. The nodes' names go where there is no room.
+func reach(r *report.Report, x *report.Workload, w int) string {
+	line := func(most int) string {
+		var parts []string
+		if x != nil {
+			if n := len(x.Recommendation.Reachable); n > 0 {
+				parts = append(parts, fmt.Sprintf("%d through the API", n))
+			}
+			if un := x.Recommendation.Unreachable; len(un) > 0 {
+				p := fmt.Sprintf("%d only at their console", len(un))
+				if most > 0 {
+					p += " (" + wording.Names(un, most) + ")"
+				}
+				parts = append(parts, p)
+			}
 		}
-		if un := w.Recommendation.Unreachable; len(un) > 0 {
-			parts = append(parts, fmt.Sprintf("%d only at their console (%s)", len(un), wording.Names(un, 3)))
+		if s := r.Stake(report.StakeAPIPath); s != nil && s.Brief != "" {
+			parts = append(parts, "your path: "+string(s.Brief))
+		}
+		return strings.Join(parts, " · ")
+	}
+	for _, most := range []int{3, 1} {
+		if l := line(most); draw.Width(l) <= w {
+			return l
 		}
 	}
-	for _, f := range wording.Stake(r, w) {
-		if f.Code == report.APIPathAtRisk {
-			parts = append(parts, "your path: "+string(f.Summary))
-		}
-	}
-	return strings.Join(parts, " · ")
+	return line(0)
 }
 
 func clocks(r *report.Report, w *report.Workload) string {
@@ -314,9 +323,7 @@ func clocks(r *report.Report, w *report.Workload) string {
 		}
 		parts = append(parts, p)
 	}
-	for _, f := range wording.Evictions(r, w) {
-		parts = append(parts, string(f.Summary))
-	}
+	parts = append(parts, wording.Evictions(r)...)
 	return strings.Join(parts, " · ")
 }
 
