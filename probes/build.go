@@ -40,6 +40,7 @@ func (c *Diagnosis) buildReport() {
 	r.Verdict = c.incidentVerdict(all)
 	for i := range all {
 		w := &all[i]
+		c.hindsight(&w.Verdict)
 		tidy(w)
 		kept := slices.Contains(c.options.Keep, w.Key())
 		if c.options.Namespace != "" && string(w.Namespace) != c.options.Namespace && !kept {
@@ -77,6 +78,7 @@ func (c *Diagnosis) buildReport() {
 	for _, k := range c.s.Loading() {
 		r.Waiting = append(r.Waiting, report.Clean(string(k)))
 	}
+	c.hindsight(&r.Verdict)
 	tidyVerdict(&r.Verdict)
 	r.Recommendation = c.incidentRecommendation(&r.Verdict, all)
 	if r.Workloads == nil {

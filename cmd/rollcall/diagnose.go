@@ -147,6 +147,9 @@ func (o *diagnoseOptions) read(ctx context.Context) (*cluster.Snapshot, error) {
 	if more := len(stats.Problems) + stats.MoreProblems - maxWarnings; more > 0 {
 		o.warn("and %d more places that could not be read", more)
 	}
+	if !s.Newest.IsZero() {
+		o.warn("--as-of %s lies before %s, when the newest of the input was written: objects show what they became, not what they were", s.AsOf.Format(time.RFC3339), s.Newest.Format(time.RFC3339))
+	}
 	o.logger.Info("read files", "files", stats.Files, "skipped", stats.Skipped, "kept", fmt.Sprint(stats.Kept), "metadataOnly", fmt.Sprint(stats.MetadataOnly),
 		"secrets", stats.Secrets, "duplicates", stats.Duplicates)
 	return s, nil

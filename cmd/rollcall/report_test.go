@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -89,6 +90,22 @@ func TestAsOfMovesTheMomentThatFilesAreJudgedAt(t *testing.T) {
 	r := parsed(t, run(t, "diagnose", "-f", sickCase, "-o", "json", "--as-of", "2026-07-03T10:26:30Z").out)
 	if got := r.AsOf.UTC().Format(time.RFC3339); got != "2026-07-03T10:26:30Z" {
 		t.Errorf("as of %s", got)
+	}
+}
+
+func TestAMomentBeforeTheNewestOfTheInputIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	before := run(t, "diagnose", "-f", sickCase, "-o", "json", "--as-of", "2026-07-03T10:15:00Z")
+	r := parsed(t, before.out)
+	if !strings.HasPrefix(before.errOut, "warning: --as-of 2026-07-03T10:15:00Z lies before ") || strings.Count(before.errOut, "\n") != 1 {
+		t.Errorf("standard error: %q", before.errOut)
+	}
+	if len(r.Verdict.Missing) == 0 || !strings.Contains(string(r.Verdict.Missing[len(r.Verdict.Missing)-1]), "was written between 2026-07-03T10:15:00Z") || r.Verdict.Confidence == report.High {
+		t.Errorf("missing %q, confidence %s", r.Verdict.Missing, r.Verdict.Confidence)
+	}
+	after := run(t, "diagnose", "-f", sickCase, "-o", "json", "--as-of", "2026-07-03T10:56:30Z")
+	if r := parsed(t, after.out); after.errOut != "" || strings.Contains(fmt.Sprint(r.Verdict.Missing), "was written between") {
+		t.Errorf("later than all of it: %q, missing %q", after.errOut, r.Verdict.Missing)
 	}
 }
 

@@ -115,6 +115,9 @@ type Meta struct {
 	Freshness map[Resource]Freshness
 	NotRead   []NotRead
 	PodScope  PodScope
+	// Newest is the latest time that the input holds where it was written after AsOf,
+	// zero otherwise: then the objects show what they were later on.
+	Newest time.Time
 	// Past is the History of the snapshot before this one, nil at the start.
 	Past *History
 	// NodeGrace is node-monitor-grace-period where the operator gave it; 0 lets it be inferred.

@@ -140,6 +140,9 @@ func (l *loader) finish(o Options) (*cluster.Snapshot, Stats, error) {
 		Source:    cluster.Source{Type: "files", Version: l.version},
 		NodeGrace: o.Grace,
 	}
+	if newest := latest(&objects); !o.AsOf.IsZero() && newest.Sub(o.AsOf) > time.Second {
+		m.Newest = newest.UTC()
+	}
 	if o.Source.Type != "" {
 		m.Source = o.Source
 	}
