@@ -34,7 +34,7 @@ type settings struct {
 	wanted time.Time // cluster time at which it last was wanted; zero for not at all
 	active bool      // it is wanted now
 	maps   []types.NamespacedName
-	kinds  []settingKind // those that the API server has, nil before it was asked
+	kinds  []cluster.SettingKind // those that the API server has, nil before it was asked
 	known  map[setting]reading
 	polled time.Time // cluster time at which the last read began
 	read   time.Time // and of the last of which every request was answered
@@ -44,7 +44,7 @@ type settings struct {
 
 // setting is one read: a ConfigMap by its name, or all objects of a kind.
 type setting struct {
-	kind settingKind
+	kind cluster.SettingKind
 	name types.NamespacedName
 }
 
@@ -55,13 +55,7 @@ type reading struct {
 	err     error  // of refused
 }
 
-var configMaps = settingKind{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"}
-
-// resource is the name of a kind in a snapshot's NotRead; the group tells kinds of
-// one name apart.
-func (k settingKind) resource() cluster.Resource {
-	return cluster.Resource(k.gvr.GroupResource().String())
-}
+var configMaps = cluster.SettingKind{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
 
 func newSettings(s *Source) *settings { return &settings{src: s, known: map[setting]reading{}} }
 
@@ -215,7 +209,7 @@ const (
 func (g *settings) get(ctx context.Context, s setting) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
 	defer cancel()
-	r := g.src.conn.REST(s.kind.gvr.GroupVersion()).Get().Resource(s.kind.gvr.Resource).MaxRetries(0)
+	r := g.src.conn.REST(s.kind.GVR.GroupVersion()).Get().Resource(s.kind.GVR.Resource).MaxRetries(0)
 	var list metav1.PartialObjectMetadataList
 	var err error
 	if s.name.Name != "" {
@@ -241,7 +235,7 @@ func (g *settings) get(ctx context.Context, s setting) (reading, error) {
 	var out reading
 	for i := range list.Items {
 		o := &list.Items[i]
-		o.TypeMeta = metav1.TypeMeta{APIVersion: s.kind.gvr.GroupVersion().String(), Kind: s.kind.kind}
+		o.TypeMeta = metav1.TypeMeta{APIVersion: s.kind.GVR.GroupVersion().String(), Kind: s.kind.Kind}
 		g.src.trim.setting(o)
 		out.objects = append(out.objects, o)
 	}
@@ -283,7 +277,7 @@ func (g *settings) state() settingsState {
 	for s, r := range g.known {
 		switch {
 		case s.name.Name == "" && r.refused != "":
-			st.refused = append(st.refused, g.refusal(s.kind.resource(), "", r))
+			st.refused = append(st.refused, g.refusal(s.kind.Resource(), "", r))
 		case s.name.Name != "" && r.refused != "":
 			shut[s.name.Namespace] = r
 		case s.name.Name != "":

@@ -116,6 +116,9 @@ func (l *loader) tell(o *cluster.Objects, m *cluster.Meta) {
 	}
 	for _, c := range l.captures {
 		for _, f := range c.NotRead {
+			if f.Namespace == "" && !slices.Contains(resources, f.Resource) {
+				m.NotRead = append(m.NotRead, cluster.NotRead(f)) // of kinds whose metadata alone is kept
+			}
 			if f.Namespace != "" && l.store.seen[f.Resource] {
 				m.NotRead = append(m.NotRead, cluster.NotRead(f))
 			}

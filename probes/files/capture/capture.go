@@ -94,7 +94,11 @@ func Folder(ctx context.Context, from Reader, dir string, o Options) (files.Capt
 	if o.KeepEnv {
 		c.doc.Environment = "Kept"
 	}
-	for _, k := range kinds {
+	settings, err := c.settings()
+	if err != nil {
+		return c.doc, err
+	}
+	for _, k := range slices.Concat(settings, kinds) {
 		if err := c.kind(k); err != nil {
 			return c.doc, err
 		}

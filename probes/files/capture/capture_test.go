@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -285,3 +286,46 @@ func TestNarrowedNodeEventsAreStillRead(t *testing.T) {
 }
 
 var _ capture.Reader = (*kube.Connection)(nil)
+
+func TestWhoChangedAPolicyIsCapturedAsMetadata(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("n1"), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"},
+		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "sesame"}}}})
+	dir := t.TempDir()
+	doc, err := capture.Folder(t.Context(), w.connect(api.DefaultUser), dir, w.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "networkpolicies.networking.k8s.io.json"))
+	if err != nil || strings.Contains(string(raw), "sesame") || !strings.Contains(string(raw), `"manager": "test"`) {
+		t.Errorf("%v\n%s", err, raw)
+	}
+	if !slices.Contains(doc.Read, files.CapturedKind{Resource: "networkpolicies.networking.k8s.io", Objects: 1}) {
+		t.Errorf("read %v", doc.Read)
+	}
+	s := load(t, dir)
+	if len(s.Others) != 1 || s.Others[0].Kind != "NetworkPolicy" || len(s.Others[0].ManagedFields) != 1 || s.Others[0].ManagedFields[0].FieldsV1 == nil {
+		t.Errorf("read back: %+v", s.Others)
+	}
+}
+
+func TestACaptureGoesOnWithoutDiscovery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("n1"))
+	w.breaks(func(r *http.Request) *api.Fault {
+		if r.URL.Path == "/apis" {
+			return &api.Fault{Status: http.StatusForbidden}
+		}
+		return nil
+	})
+	dir := t.TempDir()
+	if _, err := capture.Folder(t.Context(), w.connect(api.DefaultUser), dir, w.options()); err != nil {
+		t.Fatal(err)
+	}
+	s := load(t, dir)
+	if !slices.ContainsFunc(s.NotRead, func(n cluster.NotRead) bool {
+		return n.Resource == "networkpolicies.networking.k8s.io" && n.Reason == "Forbidden"
+	}) {
+		t.Errorf("not read: %+v", s.NotRead)
+	}
+}

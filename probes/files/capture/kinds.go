@@ -18,6 +18,8 @@ type kind struct {
 	// moments old; everything else is read as of now, in pages.
 	cached   bool
 	metadata bool // its metadata alone is asked for
+	// plural is its name in a URL where resource, which tells groups apart, is another.
+	plural string
 }
 
 // kinds are those that package files keeps, in the order in which they are read:
@@ -84,7 +86,11 @@ func (k kind) path(p part) string {
 	if p.namespace != "" {
 		base = path.Join(base, "namespaces", p.namespace)
 	}
-	return path.Join(base, string(k.resource), p.name)
+	name := k.plural
+	if name == "" {
+		name = string(k.resource)
+	}
+	return path.Join(base, name, p.name)
 }
 
 func (k kind) apiVersion() string { return path.Join(k.group, k.version) }
