@@ -26,8 +26,9 @@ var (
 )
 
 // What is counted of a DaemonSet is what its controller counts, once the controller
-// has seen the cluster as it is.
-func TestCountersAreTheControllers(t *testing.T) {
+// has seen the cluster as it is; and what a change of nodes is said to do is what the
+// controller then does.
+func TestDaemonSetsAreCountedAndForetoldAsTheirControllerDoes(t *testing.T) {
 	t.Parallel()
 	cp := startCluster(t, controlplane.Options{Grace: 12 * time.Hour}, kubelet.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -61,6 +62,8 @@ func TestCountersAreTheControllers(t *testing.T) {
 		}
 	}
 	t.Logf("compared %d DaemonSets; nodes of DaemonSets seen: %v", len(c.sets), seen)
+	t.Run("what if", func(t *testing.T) { c.whatIf(ctx, t) })
+	stopwatch("what was said of changes compared")
 }
 
 // begin lets the kubelets do to each Pod what its lot is.

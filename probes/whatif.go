@@ -178,26 +178,49 @@ func (w *whatIf) effects(n *changedNode, spec corev1.PodSpec, was, then, stays b
 			add(p, report.PodMisscheduled, reason+": it stays, for NoSchedule removes nothing; once it ends, none comes back")
 		}
 	}
-	if then && was {
-		out = append(out, w.evictedOften(n, live, &spec)...)
+	if stays {
+		out = append(out, w.evicted(n, live, &spec, then)...)
 	}
 	return out
 }
 
-// evictedOften finds daemon Pods that tolerate a new NoExecute taint for a while only:
-// they are evicted, made again, and evicted again.
-func (w *whatIf) evictedOften(n *changedNode, live []*corev1.Pod, spec *corev1.PodSpec) []report.WhatIfPod {
+// evicted finds daemon Pods that the DaemonSet controller lets stay under a new
+// NoExecute taint and that taint eviction takes all the same, by the Pod's own
+// tolerations: for a while only, or none at all where they are those of an older
+// template. again tells that the controller makes another one then.
+// Source: pkg/controller/tainteviction/taint_eviction.go, processPodOnNode.
+func (w *whatIf) evicted(n *changedNode, live []*corev1.Pod, spec *corev1.PodSpec, again bool) []report.WhatIfPod {
 	var out []report.WhatIfPod
 	for _, t := range comes(n) {
-		left, stays := cluster.TolerationLeft(spec.Tolerations, &t)
-		if stays || cluster.ConditionTaint(t.Key) {
+		if cluster.ConditionTaint(t.Key) {
 			continue
 		}
+		_, nextStays := cluster.TolerationLeft(spec.Tolerations, &t)
 		for _, p := range live {
-			x := report.WhatIfPod{Node: report.Clean(n.before.Name), Effect: report.PodEvictedOften,
-				Why: report.Textf("tolerates taint %s for %s only: it is evicted then, the controller makes another, and that one is evicted in turn", taintName(&t), short(left))}
+			own := spec.Tolerations
+			if p != nil {
+				own = p.Spec.Tolerations
+			}
+			left, stays := cluster.TolerationLeft(own, &t)
+			if stays {
+				continue
+			}
+			x := report.WhatIfPod{Node: report.Clean(n.before.Name), Effect: report.PodEvictedOnce, After: int64(left.Seconds())}
 			if p != nil {
 				x.Pod = report.Clean(p.Name)
+			}
+			bears := fmt.Sprintf("does not tolerate taint %s itself: it is evicted at once", taintName(&t))
+			if left > 0 {
+				bears = fmt.Sprintf("tolerates taint %s for %s only: it is evicted then", taintName(&t), short(left))
+			}
+			switch {
+			case !again:
+				x.Why = report.Textf("%s, and none comes back", bears)
+			case nextStays:
+				x.Why = report.Textf("%s; the one that the controller makes in its place has the tolerations of the present template, and stays", bears)
+			default:
+				x.Effect = report.PodEvictedOften
+				x.Why = report.Textf("%s, the controller makes another, and that one is evicted in turn", bears)
 			}
 			out = append(out, x)
 		}

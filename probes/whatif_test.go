@@ -58,6 +58,40 @@ func mustChange(t *testing.T, nodes []string, labels, taints []string) probes.No
 	return probes.NodeChange{Nodes: nodes, Labels: l, Taints: ts}
 }
 
+// A Pod has the tolerations of the template that it was made from, and taint eviction
+// asks the Pod.
+func TestWhatIfAPodOfAnOlderTemplateIsEvicted(t *testing.T) {
+	t.Parallel()
+	ds := plainDaemonSet("agent", nil, "10m", corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists})
+	older, present := ownedPod("DaemonSet", "agent", "agent-1", "n1", "10m"), ownedPod("DaemonSet", "agent", "agent-2", "n2", "10m")
+	present.Spec.Tolerations = ds.Spec.Template.Spec.Tolerations
+	limited, hour := ownedPod("DaemonSet", "agent", "agent-3", "n3", "10m"), int64(3600)
+	limited.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: &hour, Effect: corev1.TaintEffectNoExecute}}
+	s := readAll(cluster.Objects{Nodes: []*corev1.Node{plainNode("n1", nil), plainNode("n2", nil), plainNode("n3", nil)},
+		DaemonSets: []*appsv1.DaemonSet{ds}, Pods: []*corev1.Pod{older, present, limited}})
+	for _, tt := range []struct {
+		taint string
+		want  []string
+	}{
+		{"dedicated=db:NoExecute", []string{"n1 Evicted agent-1 0", "n3 Evicted agent-3 3600"}},
+		{"dedicated=db:NoSchedule", nil},
+	} {
+		r, err := probes.WhatIf(s, mustChange(t, []string{"n1", "n2", "n3"}, nil, []string{tt.taint}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range r.DaemonSets {
+			for _, p := range d.Pods {
+				got = append(got, fmt.Sprint(p.Node, " ", p.Effect, " ", p.Pod, " ", p.After))
+			}
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s: %s", tt.taint, d)
+		}
+	}
+}
+
 func TestWhatAChangeOfANodeWouldDo(t *testing.T) {
 	t.Parallel()
 	seconds := int64(60)
@@ -194,7 +228,9 @@ func TestWhatIfIsWhatTheCountersSayAfterwards(t *testing.T) {
 			o.DaemonSets = append(o.DaemonSets, ds)
 			for j := range 4 {
 				if rnd.IntN(2) == 0 {
-					o.Pods = append(o.Pods, ownedPod("DaemonSet", ds.Name, fmt.Sprintf("%s-%d", ds.Name, j), fmt.Sprint("n", j), "10m"))
+					pod := ownedPod("DaemonSet", ds.Name, fmt.Sprintf("%s-%d", ds.Name, j), fmt.Sprint("n", j), "10m")
+					pod.Spec.Tolerations = tol
+					o.Pods = append(o.Pods, pod)
 				}
 			}
 		}

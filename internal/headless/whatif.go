@@ -66,7 +66,7 @@ func writeWhatIf(b *bytes.Buffer, r *report.WhatIf, o Options) {
 // effects say in a few words what becomes of a daemon Pod, behind a sign.
 var effects = map[report.WhatIfEffect]string{
 	report.PodAdded: "+ a Pod comes", report.PodRemoved: "- Pod goes", report.PodMisscheduled: "! Pod stays, misscheduled",
-	report.PodRegained: "+ Pod counts again", report.PodEvictedOften: "! Pod is evicted again and again", report.NodeDropped: "- leaves DESIRED",
+	report.PodRegained: "+ Pod counts again", report.PodEvictedOnce: "- Pod is evicted", report.PodEvictedOften: "! Pod is evicted again and again", report.NodeDropped: "- leaves DESIRED",
 }
 
 func (w *writer) whatIfDaemonSets(r *report.WhatIf) {

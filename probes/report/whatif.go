@@ -69,6 +69,7 @@ const (
 	PodRemoved      WhatIfEffect = "Removed"      // by the DaemonSet controller, at once
 	PodMisscheduled WhatIfEffect = "Misscheduled" // stays, counts as misscheduled, does not come back once it ends
 	PodRegained     WhatIfEffect = "Regained"     // counts as misscheduled now, and no longer then
+	PodEvictedOnce  WhatIfEffect = "Evicted"      // by its own tolerations, although the present template's let it stay
 	PodEvictedOften WhatIfEffect = "EvictedOften" // evicted after its tolerationSeconds, made again, evicted again
 	NodeDropped     WhatIfEffect = "NodeDropped"  // leaves DESIRED; there is no Pod to lose
 )
@@ -79,4 +80,5 @@ type WhatIfPod struct {
 	Pod    Text         `json:"pod"` // "" for one to come, or where Pods were not read
 	Effect WhatIfEffect `json:"effect"`
 	Why    Text         `json:"why"`
+	After  int64        `json:"afterSeconds,omitempty"` // of what is evicted; 0: at once
 }
