@@ -48,7 +48,7 @@ func TestFiveThousandNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// kwok goes on renewing what it once had: those that are to be lost are not its own.
-	c := startCluster(t, controlplane.Options{Grace: 40 * time.Second}, kubelet.Options{}, named(largeLost, nil)...)
+	c := startCluster(t, controlplane.Options{Grace: 2 * time.Minute}, kubelet.Options{}, named(largeLost, nil)...)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
 	if err := c.StartKwok(ctx, kwok, stages); err != nil {

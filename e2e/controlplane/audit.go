@@ -12,11 +12,17 @@ import (
 const auditLog = "audit.log"
 
 // auditPolicy writes one line for every request when it has been answered, and
-// for every watch when it has begun.
+// for every watch when it has begun; but not of the routine of the control plane's own
+// components, which in a large cluster is more than one file takes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: None
+  users: [` + Admin + `]
+  resources:
+  - {group: coordination.k8s.io, resources: [leases]}
+  - {group: "", resources: [events, nodes/status, pods/status, pods/binding]}
 - level: Metadata
 `
 
