@@ -63,6 +63,7 @@ func Diagnose(s *cluster.Snapshot, o Options) *Diagnosis {
 	for _, d := range c.daemonSets {
 		c.readCoverage(d)
 	}
+	c.readOverlaps()
 	c.attribute()
 	c.readStakes()
 	c.buildReport()

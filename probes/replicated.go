@@ -338,6 +338,9 @@ func (c *Diagnosis) replicatedPodsFail(r *replicated, byCode map[report.Code][]*
 	case schedulingOrCreation(root):
 		v.Attribution = report.ClusterBlocksPods
 		v.Summary, v.For, r.recommend = unplacedText(len(pods), t), append([]report.Text{report.Textf("%s without a node, by %s", count(len(pods), "Pod"), root)}, t.grounds()...), t.remedy()
+		if root == report.UntoleratedTaint {
+			c.blockedByLeftTaint(r, pods)
+		}
 	case root == report.SandboxFailed, root == report.VolumeMountFailed, root == report.NodeShutdownPod:
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.Medium
 		v.Summary = report.Textf("Ready nodes fail its Pods: %s", t.summary)

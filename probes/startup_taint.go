@@ -153,3 +153,48 @@ func namedAfter(key string, d *daemonSet) int {
 	}
 	return score
 }
+
+// leftTaint finds that what keeps a Pod of another workload unplaced is a start-up taint
+// that an agent should have removed: the only taint not tolerated, on nodes that the Pod
+// could go to. Nil where it is not, or where nodes without it are open to the Pod.
+func (c *Diagnosis) leftTaint(p *corev1.Pod) (left *agentTaint, nodes []string) {
+	filter := cluster.NewNodeFilter(&p.Spec)
+	for _, n := range c.nodeList {
+		if n.leaves() || n.node.Spec.Unschedulable || !filter.Selects(n.node) {
+			continue
+		}
+		in := filter.Untolerated(n.node)
+		if len(in) == 0 {
+			return nil, nil
+		}
+		if len(in) > 1 {
+			continue
+		}
+		if a := c.agentOf(nil, &in[0], n); a != nil && a.overdue(c.s.AsOf) {
+			nodes = append(nodes, n.name)
+			if left == nil {
+				left = a
+			}
+		}
+	}
+	return left, nodes
+}
+
+// blockedByLeftTaint gives the verdict for Pods that such a taint keeps unplaced.
+func (c *Diagnosis) blockedByLeftTaint(r *replicated, pods []*corev1.Pod) {
+	a, nodes := c.leftTaint(pods[0])
+	if a == nil {
+		return
+	}
+	v := &r.verdict
+	v.Attribution = report.CoverageGap
+	v.Summary = report.Textf("%s cannot be placed: taint %s is still on %s; %s", count(len(pods), "Pod"), taintName(&a.taint), names(nodes, 4), a.text())
+	v.For = append(v.For, report.Textf("%s: %s", taintName(&a.taint), a.text()))
+	r.recommend = report.Recommendation{Action: report.ActionFixNode, Why: report.Textf("find out why %s left its taint: its log on %s; deleting that one Pod, or taking the taint off by hand, lets the others in", a.owner, nodes[0])}
+	c.splitReach(&r.recommend, c.statesOf(nodes))
+	for i := range r.findings {
+		if f := &r.findings[i]; f.Code == report.UntoleratedTaint {
+			f.Evidence = append(f.Evidence, a.evidence()...)
+		}
+	}
+}
