@@ -61,10 +61,22 @@ func Preflight(s *cluster.Snapshot, ch Change) (*report.Report, error) {
 		w = p.newcomer()
 	}
 	one := *w
-	one.Findings = slices.DeleteFunc(slices.Clone(one.Findings), func(f report.Finding) bool { return f.Code.IsRisk() })
 	view := p.view(&ch)
+	var risks []report.Finding
 	for _, r := range p.risks(&ch, view) {
-		one.Findings = append(one.Findings, p.finding(&r))
+		risks = append(risks, p.finding(&r))
+	}
+	// What the preflight says of the change takes the place of the same said of now.
+	one.Findings = slices.DeleteFunc(slices.Clone(one.Findings), func(f report.Finding) bool {
+		return f.Code.IsRisk() || (f.Code == report.NoEligibleNodes || f.Code == report.SelectorOverlap) &&
+			slices.ContainsFunc(risks, func(r report.Finding) bool { return r.Code == f.Code })
+	})
+	one.Findings = append(one.Findings, risks...)
+	for i := range one.Owners {
+		if o := &one.Owners[i]; o.Reconciles() && len(view.Canary) > 0 {
+			view.Canary = slices.Insert(view.Canary, 0, report.Textf("%s owns it and puts changes by hand back: %s", o.Name(), orElse(o.Lever(), "make the change where it is owned")))
+			break
+		}
 	}
 	if p.isDaemonSet() {
 		for _, b := range c.budgetsOver(p.meta.Namespace, p.template) {
@@ -89,6 +101,13 @@ func Preflight(s *cluster.Snapshot, ch Change) (*report.Report, error) {
 	r.Recommendation = one.Recommendation
 	r.Workloads, r.Quiet = []report.Workload{one}, 0
 	return &r, nil
+}
+
+func orElse(a, b report.Text) report.Text {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 func reaches(list []report.Finding, threshold report.Severity) bool {

@@ -49,6 +49,7 @@ func (w *writer) preflight(r *report.Report, m *report.Workload) {
 		}
 		w.para(heading, fmt.Sprintf("%d. %s", i+1, s))
 	}
+	w.owners(m)
 	w.list("UNKNOWN", "? ", f.NotChecked)
 	w.nodes(r)
 	if len(r.ClusterFindings) > 0 {
@@ -190,6 +191,7 @@ func markdownPreflight(b *bytes.Buffer, r *report.Report, m *report.Workload) {
 	bullets(b, "Changes", f.Changes)
 	bullets(b, "Dry run", f.DryRun)
 	bullets(b, "Canary", f.Canary)
+	markdownOwners(b, m)
 	bullets(b, "Not known", f.NotChecked)
 	bullets(b, "Now", []report.Text{report.Text(now(m))})
 	if len(r.ClusterFindings) > 0 {
