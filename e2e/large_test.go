@@ -22,6 +22,7 @@ import (
 	"github.com/rollcall-k8s/rollcall/e2e/binaries"
 	"github.com/rollcall-k8s/rollcall/e2e/controlplane"
 	"github.com/rollcall-k8s/rollcall/e2e/kubelet"
+	facts "github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
@@ -71,6 +72,12 @@ func TestFiveThousandNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopwatch("the nodes are made")
+	// A node whose first Lease is late is called Unknown, and kwok does not give its
+	// Pods back the readiness that they then lose.
+	if err := errors.Join(c.awaitNodes(ctx, corev1.ConditionTrue, *largeNodes), c.awaitLeases(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	stopwatch("every node has its Lease")
 	if err := c.populate(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +99,9 @@ func TestFiveThousandNodes(t *testing.T) {
 	for _, n := range named(largeLost, nil) {
 		c.fleet.CutOff(n.Name)
 	}
-	c.waitForNodes(t, corev1.ConditionUnknown, largeLost)
+	if err := c.awaitNodes(ctx, corev1.ConditionUnknown, largeLost); err != nil {
+		t.Fatal(err)
+	}
 	stopwatch("the lost nodes are Unknown")
 	r, _ = c.measure(ctx, t, fmt.Sprintf("%d nodes are lost", largeLost), operator)
 	if r.Nodes.Unknown != largeLost || r.Verdict.Attribution != report.NodesFailIndependently {
@@ -116,6 +125,52 @@ func (c *cluster) populate(ctx context.Context) error {
 		}},
 	}}, metav1.CreateOptions{})
 	return err
+}
+
+// awaitNodes waits for so many nodes with that readiness, and does not look often.
+func (c *cluster) awaitNodes(ctx context.Context, status corev1.ConditionStatus, count int) error {
+	for {
+		list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		have := 0
+		for i := range list.Items {
+			if facts.NodeReadiness(&list.Items[i]) == status {
+				have++
+			}
+		}
+		if have >= count {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d nodes are Ready=%s, not %d: %w", have, status, count, ctx.Err())
+		case <-time.After(3 * time.Second):
+		}
+	}
+}
+
+func (c *cluster) awaitLeases(ctx context.Context) error {
+	for {
+		// Of a list that is cut short the server tells how much is left.
+		list, err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return err
+		}
+		have := len(list.Items)
+		if list.RemainingItemCount != nil {
+			have += int(*list.RemainingItemCount)
+		}
+		if have >= *largeNodes {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d nodes have a Lease: %w", have, ctx.Err())
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
 
 func (c *cluster) awaitLarge(ctx context.Context, stands func(*appsv1.DaemonSet, *appsv1.Deployment) bool) error {
