@@ -24,8 +24,10 @@ func (c *Diagnosis) recommendDaemonSet(d *daemonSet) {
 			r.Why = "freeze it while you look: that replaces nothing and can be taken back"
 		}
 	case report.NodesBlockRollout, report.NodesFailIndependently:
-		r.Action, r.Why = report.ActionFixNode, "the nodes are to blame: repair or remove them; a rollback would not help them"
-		c.splitReach(r, c.held(d))
+		if r.Action == report.ActionNone {
+			r.Action, r.Why = report.ActionFixNode, "the nodes are to blame: repair or remove them; a rollback would not help them"
+			c.splitReach(r, c.held(d))
+		}
 		if len(r.Unreachable) > 0 {
 			r.WatchOut = append(r.WatchOut, report.Textf("deleting the Pods there does not help: the deletion waits for a kubelet that does not answer, and a Pod deleted by force comes back Pending on the same node (%s)", joinTexts(r.Unreachable, 3)))
 		}
