@@ -257,7 +257,7 @@ func (d *daemonSet) readState(c *Diagnosis) {
 				}
 			}
 		}
-		inProgress = inProgress || empty && (r.NotYetReached > 0 || c.s.AsOf.Sub(d.change.start) < 30*time.Minute)
+		inProgress = inProgress || empty && (r.NotYetReached > 0 || c.s.AsOf.Sub(d.change.start) < 30*time.Minute || d.onCurrent() == 0)
 	} else if inProgress {
 		r.NotYetReached = int(st.DesiredNumberScheduled - st.UpdatedNumberScheduled)
 	}

@@ -234,14 +234,14 @@ func rolloutFacts(o *report.Rollout, clock func(*report.Time) string) []string {
 	}
 	switch {
 	case o.Spreading && o.Brake == "":
-		facts = append(facts, fmt.Sprintf("SPREADING: no brake, %d nodes not reached yet", o.NotYetReached))
+		facts = append(facts, fmt.Sprintf("SPREADING: no brake, %s not reached yet", counted(o.NotYetReached, "node")))
 	case o.Spreading:
-		facts = append(facts, fmt.Sprintf("SPREADING: %d nodes not reached yet; %s", o.NotYetReached, o.Brake))
+		facts = append(facts, fmt.Sprintf("SPREADING: %s not reached yet; %s", counted(o.NotYetReached, "node"), o.Brake))
 	case o.Brake != "":
-		facts = append(facts, fmt.Sprintf("brake: %s; %d nodes not reached yet", o.Brake, o.NotYetReached))
+		facts = append(facts, fmt.Sprintf("brake: %s; %s not reached yet", o.Brake, counted(o.NotYetReached, "node")))
 	}
 	if o.MayStillFall > 0 {
-		s = fmt.Sprintf("updated so recently that they may still fall: %d nodes", o.MayStillFall)
+		s = fmt.Sprintf("updated so recently that they may still fall: %s", counted(o.MayStillFall, "node"))
 		if o.FallUntil != nil {
 			s += ", until " + clock(o.FallUntil)
 		}
