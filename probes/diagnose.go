@@ -26,6 +26,7 @@ type Diagnosis struct {
 	// managerStarted is when the controller manager last began to watch the nodes anew,
 	// zero where nothing tells of it.
 	managerStarted time.Time
+	going          []*corev1.Pod // see goingPods
 	nodes          map[string]*nodeState
 	nodeList       []*nodeState // by name
 	daemonSets     []*daemonSet

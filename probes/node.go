@@ -45,6 +45,7 @@ type nodeState struct {
 	code     report.Code // the most telling of findings, "" for a healthy node
 
 	neverReady  bool
+	starting    bool // it joined so recently that it may still become Ready
 	leaseStale  bool
 	flaps       int
 	removal     string // what says that the node is being taken away, ""
@@ -66,9 +67,15 @@ func (n *nodeState) exhausted(before time.Time) bool {
 	return !n.oomAt.IsZero() && d > -time.Minute && d < 30*time.Minute
 }
 
+// startingFor is how long a node that joined may take to become Ready before that is a
+// trouble: the network agent's image has to be pulled first. The node controller itself
+// waits a minute for the first status.
+// Source: pkg/controller/nodelifecycle/config/v1alpha1/defaults.go, NodeStartupGracePeriod.
+const startingFor = 3 * time.Minute
+
 // failing tells whether the node is in trouble now.
 func (n *nodeState) failing() bool {
-	return n.ready != corev1.ConditionTrue || n.leaseStale
+	return !n.starting && (n.ready != corev1.ConditionTrue || n.leaseStale)
 }
 
 // reachable tells whether a change made through the API takes effect on the node.
@@ -403,6 +410,7 @@ func (c *Diagnosis) readSigns(st *nodeState) {
 	}
 	st.flaps = max(st.flaps, short)
 	st.neverReady = !readySeen && neverReady(n, c.grace)
+	st.starting = st.neverReady && c.s.AsOf.Sub(n.CreationTimestamp.Time) < startingFor
 	if renewed := cluster.LeaseRenewed(c.s.NodeLease(st.name)); !renewed.IsZero() && st.ready == corev1.ConditionTrue {
 		if age := c.leaseNow.Sub(renewed); age > leaseDuration {
 			st.leaseStale = true

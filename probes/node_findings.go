@@ -45,6 +45,7 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 	}
 
 	switch {
+	case st.starting:
 	case st.neverReady:
 		add(report.NodeNeverReady, n.CreationTimestamp.Time, report.Textf("joined %s and never became Ready", stamp(n.CreationTimestamp.Time)), readyEvidence...)
 	case st.ready == corev1.ConditionTrue && st.leaseStale:
@@ -108,7 +109,7 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 // noNetworkAgent finds a node that waits for its network and has no Pod that could
 // bring it, although other nodes have one. The node's Pods must all have been read.
 func (c *Diagnosis) noNetworkAgent(st *nodeState, add func(report.Code, time.Time, report.Text, ...report.Evidence)) {
-	if st.ready == corev1.ConditionTrue || !c.s.PodScope.All && !c.s.PodScope.Nodes[st.name] || !c.s.Read(cluster.Pods) {
+	if st.ready == corev1.ConditionTrue || st.starting || !c.s.PodScope.All && !c.s.PodScope.Nodes[st.name] || !c.s.Read(cluster.Pods) {
 		return
 	}
 	cond := cluster.NodeCondition(st.node, corev1.NodeReady)

@@ -240,8 +240,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 	case r.rollout.State == report.OnDelete:
 		v.Attribution, v.RootCause, v.Summary = report.WaitingForOperator, report.OnDeletePending, "OnDelete: Pods are replaced when they are deleted"
 	case r.rollout.State == report.NotObserved:
-		v.Attribution, v.RootCause, v.Confidence, v.Summary = report.ControllerStalled, report.RolloutNotObserved, report.Medium, "its generation is not acted on"
-		r.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: "look at kube-controller-manager"}
+		r.verdict, r.recommend = c.stalled("its generation is not acted on")
 	case r.missing == 0 && r.rollout.State == report.Complete:
 	case c.replicasBlockedVerdict(r):
 	case len(byCode) > 0:

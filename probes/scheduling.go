@@ -36,7 +36,7 @@ func (c *Diagnosis) unscheduled(p *corev1.Pod) *podTrouble {
 	if said == nil {
 		return c.schedulerSilent(p)
 	}
-	if c.nodeOnItsWay(p) {
+	if c.nodeOnItsWay(p) || c.roomOnItsWay(p, said) {
 		return nil
 	}
 	t := &podTrouble{since: said.since, evidence: []report.Evidence{said.source}}

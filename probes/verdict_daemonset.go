@@ -38,10 +38,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case c.cannotBePlaced(d):
 	case c.blockedByNodes(d):
 	case d.rollout.State == report.NotObserved:
-		d.verdict.Attribution, d.verdict.RootCause, d.verdict.Confidence = report.ControllerStalled, report.RolloutNotObserved, report.Medium
-		d.verdict.Summary = report.Textf("generation %d is not acted on: the controller has observed %d", d.ds.Generation, d.ds.Status.ObservedGeneration)
-		d.verdict.For = []report.Text{"no event shows that the controller is at work on it"}
-		d.recommend = report.Recommendation{Action: report.ActionFixCluster, Why: "look at kube-controller-manager: its Lease in kube-system, its log"}
+		d.verdict, d.recommend = c.stalled(report.Textf("generation %d is not acted on: the controller has observed %d", d.ds.Generation, d.ds.Status.ObservedGeneration))
 	case d.rollout.State == report.OnDelete:
 		d.verdict.Attribution, d.verdict.RootCause = report.WaitingForOperator, report.OnDeletePending
 		d.verdict.Summary = report.Textf("OnDelete: %s still on an older revision; nothing moves until Pods are deleted", count(d.rollout.NotYetReached, "node"))

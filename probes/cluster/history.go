@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -41,6 +42,8 @@ type History struct {
 	Start time.Time // the first snapshot's AsOf
 	pods  map[types.UID]PodRecord
 	nodes map[string]NodeRecord
+
+	byOwner map[types.UID][]PodRecord // pods again, the way probes ask
 }
 
 // PodRecord is one daemon Pod, present or gone.
@@ -87,30 +90,27 @@ type Transition struct {
 	First        bool // it was so when watching began
 }
 
-// PodsOf returns the records of a DaemonSet's Pods, present and gone, by creation.
+// PodsOf returns the records of a DaemonSet's Pods, present and gone, by creation. The
+// caller does not change them.
 func (h *History) PodsOf(owner types.UID) []PodRecord {
 	if h == nil {
 		return nil
 	}
-	var out []PodRecord
+	return h.byOwner[owner]
+}
+
+// ownedPods sorts the records by owner and creation.
+func (h *History) ownedPods() map[types.UID][]PodRecord {
+	m := map[types.UID][]PodRecord{}
 	for _, r := range h.pods {
-		if r.Owner == owner {
-			out = append(out, r)
-		}
+		m[r.Owner] = append(m[r.Owner], r)
 	}
-	slices.SortFunc(out, func(a, b PodRecord) int {
-		if c := a.Created.Compare(b.Created); c != 0 {
-			return c
-		}
-		if a.Name != b.Name {
-			if a.Name < b.Name {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
-	return out
+	for _, list := range m {
+		slices.SortFunc(list, func(a, b PodRecord) int {
+			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		})
+	}
+	return m
 }
 
 // LastGone is when the last of a DaemonSet's Pods was seen to be gone, zero for none.
@@ -119,8 +119,8 @@ func (h *History) LastGone(owner types.UID) time.Time {
 	if h == nil {
 		return last
 	}
-	for _, r := range h.pods {
-		if r.Owner == owner && r.Gone.To.After(last) {
+	for _, r := range h.byOwner[owner] {
+		if r.Gone.To.After(last) {
 			last = r.Gone.To
 		}
 	}
@@ -197,6 +197,7 @@ func (h *History) foldPods(s *Snapshot) {
 	}
 	if changed != nil {
 		h.pods = changed
+		h.byOwner = h.ownedPods()
 	}
 }
 
