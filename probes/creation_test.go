@@ -197,3 +197,30 @@ func TestAReplicaSetThatIsRefusedSpeaksForItsDeployment(t *testing.T) {
 		t.Errorf("the gap has closed: %s", w.Verdict.Summary)
 	}
 }
+
+func TestTheStepAboutTheNewPodSaysWhoRefusesIt(t *testing.T) {
+	t.Parallel()
+	s := refused(overQuota, time.Minute)
+	c := probes.Diagnose(cluster.New(s.Objects, s.meta), probes.Options{})
+	r := probes.Probes["new-pod"](c, report.WorkloadKey{Kind: "DaemonSet", Namespace: "agents", Name: "agent"})
+	if r.State != report.StepAnomaly || len(r.Lines) == 0 || !strings.Contains(string(r.Lines[0].Text), "3 Pods cannot be created: quota compute of namespace agents is used up") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheStepAboutTheNewPodTakesTheSentenceApart(t *testing.T) {
+	t.Parallel()
+	s := waiting("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.", machine("w1"), machine("w2", cordoned))
+	asking(s.pod, corev1.ResourceCPU, "5")
+	r := probes.Probes["new-pod"](probes.Diagnose(cluster.New(s.Objects, s.meta), probes.Options{}), report.WorkloadKey{Kind: "Deployment", Namespace: "shop", Name: "web"})
+	var lines []string
+	for _, l := range r.Lines {
+		lines = append(lines, string(l.Text))
+	}
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{"1 node: Insufficient cpu", "1 node: were unschedulable", "preemption: on 1 node no Pod of lower priority could make room, on 1 it would not help", "Ledger of node w1: cpu: 5 asked for, 4 of 4 free", "Node w2: is cordoned"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line says %q:\n%s", want, text)
+		}
+	}
+}

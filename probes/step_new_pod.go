@@ -18,10 +18,11 @@ func stepNewPod(c *Diagnosis, target report.WorkloadKey) report.Result {
 	if d == nil {
 		return gone(target)
 	}
-	if !d.podsKnown {
+	var a answer
+	c.refusedLines(&a, d.blocked)
+	if !d.podsKnown && d.blocked == nil {
 		return cannot("its Pods were not read")
 	}
-	var a answer
 	fine, shown := 0, 0
 	onFailing := 0
 	for _, p := range c.s.PodsOf(d.ds.UID) {
@@ -135,10 +136,11 @@ func (c *Diagnosis) replicatedOf(k report.WorkloadKey) *replicated {
 }
 
 func (c *Diagnosis) newReplicas(r *replicated) report.Result {
-	if !r.podsKnown {
+	var a answer
+	c.refusedLines(&a, r.blocked)
+	if !r.podsKnown && r.blocked == nil {
 		return cannot("its Pods were not read")
 	}
-	var a answer
 	shown := 0
 	for _, p := range r.pods {
 		if t := r.troubles[p.Name]; t != nil {
@@ -162,5 +164,23 @@ func (a *answer) details(t *podTrouble) {
 	}
 	for _, e := range t.evidence {
 		a.sub(report.StepNone, "%s: %s", e.Source, e.Value)
+	}
+}
+
+// refusedLines say that Pods cannot even be created, and who refuses them.
+func (c *Diagnosis) refusedLines(a *answer, b *blocked) {
+	if b == nil {
+		return
+	}
+	x := c.explain(b)
+	a.say(report.StepAnomaly, "%s cannot be created: %s", count(b.missing, "Pod"), x.summary)
+	for _, g := range x.grounds {
+		a.sub(report.StepNone, "%s", g)
+	}
+	for _, e := range slices.Concat(b.evidence, x.evidence) {
+		a.sub(report.StepNone, "%s: %s", e.Source, e.Value)
+	}
+	for _, m := range x.missing {
+		a.sub(report.StepUnknown, "%s", m)
 	}
 }
