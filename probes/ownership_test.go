@@ -100,6 +100,28 @@ func TestWithoutManagedFieldsTheWritersAreNotKnown(t *testing.T) {
 	}
 }
 
+// A rollback that the owner itself carries out, from Git, is not at risk from it.
+func TestAnOwnerDoesNotThreatenItsOwnRollback(t *testing.T) {
+	t.Parallel()
+	for _, byHand := range []bool{true, false} {
+		c, err := files.LoadCase(t.Context(), "testdata/cases/an-undo-that-its-owner-may-put-back")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ds := range c.Snapshot.DaemonSets {
+			for i := range ds.ManagedFields {
+				if f := &ds.ManagedFields[i]; !byHand && f.Manager == "kubectl" {
+					f.Manager = "kustomize-controller"
+				}
+			}
+		}
+		w := probes.Diagnose(c.Snapshot, probes.Options{}).Report.Workload(report.WorkloadKey{Kind: "DaemonSet", Namespace: "kube-system", Name: "net-agent"})
+		if w == nil || slices.Contains(w.Recommendation.First, report.ActionChangeManager) != byHand {
+			t.Errorf("by hand %v: %+v", byHand, w)
+		}
+	}
+}
+
 // A person who undoes an undo at a terminal is no manager that does it again.
 func TestOnlyAManagerThatPutsItsTemplateBackIsToBeChanged(t *testing.T) {
 	t.Parallel()

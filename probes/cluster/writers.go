@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,26 +15,24 @@ type Writer struct {
 	// manifest sets, and its next apply conflicts with whoever took a field from it.
 	Applies bool
 	At      time.Time // of its last change, zero where unknown
-	fields  map[string]json.RawMessage
+	fields  []string
 }
 
 // Owns tells whether the manager owns the field of the spec or something below it.
-func (w *Writer) Owns(field string) bool {
-	_, ok := w.fields["f:"+field]
-	return ok
-}
+func (w *Writer) Owns(field string) bool { return slices.Contains(w.fields, "f:"+field) }
 
 // Writers are the managers of the object's spec, in the order of managedFields.
 // known is false where managedFields were not read or say nothing of the spec.
 func Writers(o metav1.Object) (writers []Writer, known bool) {
 	for _, e := range o.GetManagedFields() {
-		var fields struct {
-			Spec map[string]json.RawMessage `json:"f:spec"`
-		}
-		if e.Subresource != "" || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil || fields.Spec == nil {
+		if e.Subresource != "" || e.FieldsV1 == nil {
 			continue
 		}
-		w := Writer{Manager: e.Manager, Applies: e.Operation == metav1.ManagedFieldsOperationApply, fields: fields.Spec}
+		fields := specFields(e.FieldsV1.GetRawString())
+		if fields == nil {
+			continue
+		}
+		w := Writer{Manager: e.Manager, Applies: e.Operation == metav1.ManagedFieldsOperationApply, fields: fields}
 		if e.Time != nil {
 			w.At = e.Time.Time
 		}
@@ -69,12 +67,47 @@ func fieldOwner(o metav1.Object, field string) *metav1.ManagedFieldsEntry {
 }
 
 func ownsField(f *metav1.FieldsV1, field string) bool {
-	var fields struct {
-		Spec map[string]json.RawMessage `json:"f:spec"`
+	raw := f.GetRawString()
+	return strings.Contains(raw, field) && slices.Contains(specFields(raw), field)
+}
+
+// specFields are the keys below "f:spec" of a FieldsV1, nil without such a key. It reads
+// no further than it must, and makes nothing of the rest: managedFields are the
+// larger part of many objects, and every workload of a cluster is asked.
+func specFields(raw string) []string {
+	const spec = "f:spec"
+	var fields []string
+	depth, inside, next := 0, false, false // next: the value that follows is the spec's
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{':
+			depth++
+			if next {
+				inside, next, fields = true, false, []string{}
+			}
+		case '}':
+			if depth--; inside && depth == 1 {
+				return fields
+			}
+		case '"':
+			end := i + 1
+			for end < len(raw) && raw[end] != '"' {
+				if raw[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			if end >= len(raw) {
+				return fields
+			}
+			switch key := raw[i+1 : end]; {
+			case depth == 1:
+				next = key == spec
+			case inside && depth == 2:
+				fields = append(fields, key)
+			}
+			i = end
+		}
 	}
-	if !strings.Contains(f.GetRawString(), field) || json.Unmarshal(f.GetRawBytes(), &fields) != nil {
-		return false
-	}
-	_, ok := fields.Spec[field]
-	return ok
+	return fields
 }

@@ -89,6 +89,10 @@ func TestOwnersByTheMarksThatTheyLeave(t *testing.T) {
 			meta: meta{Labels: words{"app.kubernetes.io/managed-by": "Helm"}, Annotations: words{corev1.LastAppliedConfigAnnotation: `{"password":"x"}`}},
 			want: []string{"kubectl apply|certain|Later|", "Helm|hint|Later|ManagedByHelm"}, silent: []string{"password"},
 		},
+		"a rendered chart of which nobody is known": {
+			meta: meta{Labels: words{"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": "network"}},
+			want: []string{"Helm|hint|Later|ManagedByHelm"},
+		},
 		"Flux, a Kustomization": {
 			meta: meta{Labels: words{"kustomize.toolkit.fluxcd.io/name": "cni", "kustomize.toolkit.fluxcd.io/namespace": "infra"}, ManagedFields: []metav1.ManagedFieldsEntry{applied("kustomize-controller")}},
 			want: []string{"Flux Kustomization infra/cni|certain|Periodically|ManagedByGitOps"},

@@ -237,6 +237,8 @@ func Owner(w *report.Workload) string {
 		case o.Certainty == report.Hint || o.Reverts == report.RevertsNot || o.Code == "":
 		case !o.Reconciles() && o.Lever() != "":
 			return string(o.Name()) + " owns it; what lasts: " + string(o.Lever())
+		case len(o.Hold) > 0 && o.Reverts == report.RevertsIfTold:
+			return string(o.Name()) + " may put it back: suspend it first: " + string(o.Hold[0].Do())
 		case len(o.Hold) > 0:
 			return string(o.Name()) + " would put it back: suspend it first: " + string(o.Hold[0].Do())
 		default:
