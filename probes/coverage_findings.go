@@ -39,6 +39,7 @@ func (c *Diagnosis) readNone(x *chooser) {
 		return
 	}
 	slipped, empty := c.emptyRequirements(x, none)
+	inverted := c.excludedByOperator(x, none)
 	young := c.s.AsOf.Sub(maxTime(d.ds.CreationTimestamp.Time, d.change.start)) < time.Hour
 	var lost []string
 	var last time.Time
@@ -60,6 +61,8 @@ func (c *Diagnosis) readNone(x *chooser) {
 	case len(lost) > 0:
 		none.since = last
 		none.why += fmt.Sprintf("; %s had its Pod before: %s", count(len(lost), "node"), names(lost, 4))
+	case len(inverted) > 0:
+		none.why += "; " + strings.Join(inverted, ", ")
 	case c.otherPlatform(x):
 		none.severity = report.Info
 		none.why += ": there is no node of that platform"
@@ -95,6 +98,9 @@ func (c *Diagnosis) noneTolerated(x *chooser, none *noneEligible) {
 	}
 	slices.Sort(kinds)
 	none.why = fmt.Sprintf("%s selected, and its tolerations fit none: %s", isAre(cov.selected, "node"), names(kinds, 3))
+	if left := c.leavesFew(x); left != "" {
+		none.why += "; " + left
+	}
 	none.fix = report.Recommendation{Action: report.ActionFixWorkload, Why: "add the toleration to the template, or take the taint off the nodes that are meant"}
 	chosen := len(x.reqs) > 0
 	young := c.s.AsOf.Sub(maxTime(x.d.ds.CreationTimestamp.Time, x.d.change.start)) < time.Hour
@@ -127,6 +133,54 @@ func (c *Diagnosis) emptyRequirements(x *chooser, none *noneEligible) (slipped, 
 		}
 	}
 	return slipped, empty
+}
+
+// excludedByOperator tells of requirements that no node meets although nodes have the label: the
+// operator excludes every value there is.
+func (c *Diagnosis) excludedByOperator(x *chooser, none *noneEligible) []string {
+	var out []string
+	for i := range x.reqs {
+		r := &x.reqs[i]
+		if _, asks := r.wanted(); asks || r.fields || slices.ContainsFunc(c.s.Nodes, r.met) {
+			continue
+		}
+		values := c.nodeLabels()[r.expr.Key]
+		with := 0
+		for _, n := range values {
+			with += n
+		}
+		if with == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s the label %s, and %s excludes them all", haveHas(with), r.expr.Key, r.expr.Operator)
+		if len(values) <= 5 {
+			text += " (" + strings.Join(sortedNames(values), ", ") + ")"
+		}
+		out = append(out, text)
+		none.evidence = append(none.evidence, report.Evidence{Source: report.Textf("Node.metadata.labels[%s]", r.expr.Key), Value: report.Textf("on %s: %s", count(with, "node"), names(sortedNames(values), 5))})
+	}
+	return out
+}
+
+// leavesFew names the requirement that leaves out most nodes, where it is one that
+// excludes what it lists: the opposite may have been meant.
+func (c *Diagnosis) leavesFew(x *chooser) string {
+	for i := range x.reqs {
+		r := &x.reqs[i]
+		if _, asks := r.wanted(); asks || r.fields {
+			continue
+		}
+		out := 0
+		for _, n := range c.s.Nodes {
+			if !r.met(n) {
+				out++
+			}
+		}
+		if 2*out > len(c.s.Nodes) {
+			return fmt.Sprintf("%s leaves out the other %s", r.asked, count(out, "node"))
+		}
+	}
+	return ""
 }
 
 func haveHas(n int) string {
@@ -389,4 +443,25 @@ func lacks(list []*gap) string {
 		return "1 node has no Pod, " + where
 	}
 	return fmt.Sprintf("%d nodes have no Pod, %s", len(list), where)
+}
+
+// keptOffAgent is the network agent that a taint keeps off most of the failing nodes,
+// which never became Ready for want of it.
+func (c *Diagnosis) keptOffAgent(workloads []report.Workload) *report.Workload {
+	for i := range workloads {
+		w := &workloads[i]
+		if w.Kind != "DaemonSet" || w.Verdict.Attribution != report.CoverageGap || w.Verdict.RootCause != report.UntoleratedTaint {
+			continue
+		}
+		d, all, without := c.daemonSet(w.Key()), c.independent(), 0
+		for _, n := range all {
+			if d != nil && c.waitsForAgent(d, n) {
+				without++
+			}
+		}
+		if without > 0 && 2*without > len(all) {
+			return w
+		}
+	}
+	return nil
 }

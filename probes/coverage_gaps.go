@@ -246,6 +246,10 @@ func (c *Diagnosis) taintedNode(x *chooser, g *gap) string {
 	}
 	g.since = taintedAt(n.node, t)
 	if n.failing() {
+		if c.waitsForAgent(x.d, n) {
+			g.severity = report.Warning
+			g.why = "the node never became Ready, for want of a network agent"
+		}
 		return key
 	}
 	switch was := x.hadPod(c, n.name); {
@@ -259,6 +263,9 @@ func (c *Diagnosis) taintedNode(x *chooser, g *gap) string {
 	case !was.IsZero() && c.s.AsOf.Sub(was) < recentChange:
 		g.severity = report.Warning
 		g.why = "it had a Pod until " + dated(was)
+	case t.Effect == corev1.TaintEffectNoExecute && c.droveOut(x.d, n.node, g.since):
+		g.severity = report.Warning
+		g.why = "the taint was added " + dated(g.since) + " and took its Pod away at once, whatever maxUnavailable says"
 	case x.leftOut(n.node):
 		g.severity = report.Warning
 		g.why = fmt.Sprintf("the template before tolerated it and that of %s does not: a Pod that ends here does not come back", revisionName(x.d.change.revision))
@@ -269,6 +276,20 @@ func (c *Diagnosis) taintedNode(x *chooser, g *gap) string {
 		g.why = "nothing else sets the node apart: no label goes with the taint"
 	}
 	return key
+}
+
+// droveOut tells whether a NoExecute taint was added, within a day, to a node that had
+// been there before it, as the DaemonSet had: then the node had its Pod.
+func (c *Diagnosis) droveOut(d *daemonSet, n *corev1.Node, added time.Time) bool {
+	return !added.IsZero() && c.s.AsOf.Sub(added) < recentChange &&
+		added.Sub(n.CreationTimestamp.Time) > joinTime && added.Sub(d.ds.CreationTimestamp.Time) > joinTime
+}
+
+// waitsForAgent tells whether a node that never became Ready has no network agent on
+// it, and the DaemonSet is the agent of most nodes.
+func (c *Diagnosis) waitsForAgent(d *daemonSet, n *nodeState) bool {
+	return n.neverReady && networkAgent(&d.ds.Spec.Template.Spec) && 2*d.coverage.counters.Desired > len(c.s.Nodes) &&
+		slices.ContainsFunc(n.findings, func(f report.Finding) bool { return f.Code == report.NoNetworkAgent })
 }
 
 // taintedAt is when the taint was added, as the taint itself or the owner of the

@@ -109,6 +109,11 @@ func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict 
 	if x := c.refusedAgent(workloads); hasNodes && x != nil && w.Verdict.Attribution != report.RolloutBreaksNodes {
 		w = x
 	}
+	if x := c.keptOffAgent(workloads); hasNodes && x != nil && w.Verdict.Attribution != report.RolloutBreaksNodes {
+		v := x.Verdict
+		v.Workload = report.Clean(x.Key().String())
+		return v
+	}
 	worst := w.Verdict
 	worst.Workload = report.Clean(w.Key().String())
 	if !hasNodes {

@@ -120,6 +120,9 @@ func taintAddedTo(t *corev1.Taint) time.Time {
 // name twice what they count in a label or an image.
 func namedAfter(key string, d *daemonSet) int {
 	score := 0
+	if name := strings.ToLower(d.ds.Name); strings.Contains(name, "-") && slices.ContainsFunc(strings.FieldsFunc(key, func(r rune) bool { return r == '/' || r == '.' || r == '_' }), func(part string) bool { return part == name }) {
+		score += 4 // its whole name, however common the words
+	}
 	meta := append([]string{}, words(strings.ToLower(d.ds.Name))...)
 	var more []string
 	for _, ct := range d.ds.Spec.Template.Spec.Containers {
