@@ -9,10 +9,11 @@ type ownerFact struct {
 }
 
 // ownerFacts say who owns a workload, how that is known, what it does to a change by
-// hand, how it is held and given back. None of a workload that nobody needs to touch
-// and nobody owns.
+// hand and, where such a change is proposed, how it is held and given back. None of a
+// workload that nobody needs to touch and nobody owns.
 func ownerFacts(m *report.Workload) []ownerFact {
 	var facts []ownerFact
+	touched := changesTemplate(&m.Recommendation)
 	for i := range m.Owners {
 		o := &m.Owners[i]
 		s := string(o.Name()) + " " + string(o.Does) + " (" + string(o.Certainty)
@@ -20,6 +21,9 @@ func ownerFacts(m *report.Workload) []ownerFact {
 			s += ": " + string(o.Evidence[0].Source)
 		}
 		facts = append(facts, ownerFact{text: s + ")"})
+		if !touched {
+			continue
+		}
 		for _, part := range []struct {
 			label string
 			list  []report.Command
@@ -40,6 +44,16 @@ func ownerFacts(m *report.Workload) []ownerFact {
 		facts = append(facts, ownerFact{text: "nobody who leaves a label, an annotation, an owner reference or writes of their own"})
 	}
 	return facts
+}
+
+// changesTemplate tells whether what is proposed changes the object that its owner
+// would put back: only then is it of use how the owner is held.
+func changesTemplate(r *report.Recommendation) bool {
+	switch r.Action {
+	case report.ActionRollBack, report.ActionOnDelete, report.ActionFixWorkload, report.ActionChangeManager:
+		return true
+	}
+	return len(r.First) > 0
 }
 
 func (w *writer) owners(m *report.Workload) {
