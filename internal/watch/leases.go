@@ -34,7 +34,7 @@ type leases struct {
 	known   map[types.NamespacedName]*coordinationv1.Lease // nil: read, and not there
 	refused map[string]string                              // namespace -> why
 	failed  error
-	polled  time.Time // cluster time at which the last poll began
+	polled  time.Time // cluster time at which the last round began
 	read    time.Time // and of the last that succeeded
 	busy    bool
 }
@@ -67,8 +67,8 @@ func (l *leases) missing(nodes []string) bool {
 	return false
 }
 
-// pollSoon starts a poll in the background where one is due: every so often by
-// cluster time, and at once for a node that was not asked about before.
+// pollSoon starts a poll in the background where one is due: of all of them every so
+// often by cluster time, and at once of those that were not asked about before.
 func (l *leases) pollSoon(ctx context.Context, nodes []string, now time.Time) {
 	l.mu.Lock()
 	age := now.Sub(l.polled)
@@ -85,7 +85,7 @@ func (l *leases) pollSoon(ctx context.Context, nodes []string, now time.Time) {
 		return
 	}
 	l.src.running.Go(func() {
-		l.poll(ctx, nodes, now)
+		l.poll(ctx, nodes, now, due)
 		l.mu.Lock()
 		l.busy = false
 		l.mu.Unlock()
@@ -106,14 +106,18 @@ func (l *leases) failing() bool {
 	return l.failed != nil
 }
 
-// poll reads the Leases and forgets those of other nodes: one that is not renewed
-// here would look stale.
-func (l *leases) poll(ctx context.Context, nodes []string, now time.Time) {
-	l.mu.Lock()
-	l.polled = now
-	l.mu.Unlock()
+// poll reads the Leases, or between two rounds those alone that are not known yet, and
+// forgets those of other nodes: one that is not renewed here would look stale.
+func (l *leases) poll(ctx context.Context, nodes []string, now time.Time, round bool) {
 	all := names(nodes)
 	l.keep(all)
+	l.mu.Lock()
+	if round {
+		l.polled = now
+	} else {
+		all = slices.DeleteFunc(all, func(n types.NamespacedName) bool { _, ok := l.known[n]; return ok })
+	}
+	l.mu.Unlock()
 	work := make(chan types.NamespacedName)
 	failed := make([]error, leaseWorkers)
 	var wg sync.WaitGroup
@@ -143,7 +147,10 @@ func (l *leases) poll(ctx context.Context, nodes []string, now time.Time) {
 		}
 		return
 	}
-	l.failed, l.read = nil, now
+	l.failed = nil
+	if round {
+		l.read = now
+	}
 }
 
 // get reads one Lease. The error is one that should not last.

@@ -115,7 +115,7 @@ func (s *Source) converge(ctx context.Context, rv string) (*cluster.Snapshot, er
 		}
 		now := s.cfg.Now()
 		if again || s.leases.missing(s.follows.leases) {
-			s.leases.poll(ctx, s.follows.leases, now)
+			s.leases.poll(ctx, s.follows.leases, now, again)
 			again = false
 		}
 		if s.settings.due(now) {

@@ -456,6 +456,32 @@ func TestForgottenVersionsAreReadAnew(t *testing.T) {
 	})
 }
 
+// While nodes fall one after another, each Lease that becomes of interest is read at
+// once, and the others are not read again before their round.
+func TestANewLeaseIsReadAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		fall := func(from, to int) {
+			for i := from; i < to; i++ {
+				n := fmt.Sprintf("bad-%02d", i)
+				w.lease(n)
+				w.create(node(n, corev1.ConditionUnknown))
+			}
+		}
+		fall(0, 30)
+		r := start(New(Config{Conn: w.conn}))
+		first := len(r.after(3 * time.Second).Leases)
+		before := w.requests("/leases/")
+		fall(30, 40)
+		snap := r.after(3 * time.Second)
+		if n := w.requests("/leases/") - before; n != 10 || first < 30 || len(snap.Leases) != first+10 {
+			t.Errorf("%d reads of Leases; %d were known and then %d", n, first, len(snap.Leases))
+		}
+		r.end()
+	})
+}
+
 func TestLeasesArePolledSparingly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
