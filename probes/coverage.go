@@ -50,6 +50,8 @@ type gap struct {
 	evidence []report.Evidence
 	agent    *agentTaint
 	pod      *corev1.Pod // of a misscheduled node
+	// byChange tells that the last change of the template left the node out.
+	byChange bool
 }
 
 // coverage is what was worked out of one DaemonSet's nodes.

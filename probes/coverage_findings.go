@@ -350,6 +350,9 @@ func (c *Diagnosis) coverageGap(d *daemonSet) bool {
 		}
 		v.Summary = report.Textf("%s: %s", lacks(main), why)
 		d.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "label the node as the template asks, or mend the template's selection if the node is meant"}
+		if main[0].byChange {
+			d.recommend = report.Recommendation{Action: report.ActionFixWorkload, Why: report.Textf("widen the selection of %s again if those nodes are meant: as soon as a node is selected, the controller makes its Pod", revisionName(d.change.revision))}
+		}
 		if main[0].kind == gapEmpty {
 			d.recommend = report.Recommendation{Action: report.ActionInvestigate, Why: "the node is eligible and the controller makes no Pod: its events, and kube-controller-manager's log, tell why"}
 			if !c.s.Read(cluster.Events) {

@@ -207,7 +207,7 @@ func (c *Diagnosis) unselectedNode(x *chooser, g *gap) string {
 		g.severity, g.since = report.Warning, was
 		g.why = "it had a Pod until " + dated(was)
 	} else if x.leftOut(n.node) {
-		g.severity, g.since = report.Warning, x.d.change.start
+		g.severity, g.since, g.byChange = report.Warning, x.d.change.start, true
 		g.why = fmt.Sprintf("the template before selected it and that of %s does not: its Pod was removed at once, whatever maxUnavailable says", revisionName(x.d.change.revision))
 	} else if near, ok := x.slip(c, n.node, unmet); ok {
 		g.severity = report.Warning

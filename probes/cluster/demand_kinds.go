@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +31,18 @@ func (s *Snapshot) kindsWanted(suspects bool) []Resource {
 	return slices.Compact(out)
 }
 
-// nodesFail tells whether a node is not Ready now.
+// oldTrouble is from when on a node that is down tells nothing new: what rested on it
+// has gone elsewhere, and a watch on all endpoints for its sake would never end.
+const oldTrouble = 12 * time.Hour
+
+// nodesFail tells whether a node is not Ready now, and has not been so for long.
 func (s *Snapshot) nodesFail() bool {
 	return slices.ContainsFunc(s.Objects.Nodes, func(n *corev1.Node) bool {
 		c := NodeCondition(n, corev1.NodeReady)
-		return c == nil || c.Status != corev1.ConditionTrue
+		if c == nil {
+			return s.AsOf.Sub(n.CreationTimestamp.Time) < oldTrouble
+		}
+		return c.Status != corev1.ConditionTrue && s.AsOf.Sub(c.LastTransitionTime.Time) < oldTrouble
 	})
 }
 

@@ -15,9 +15,9 @@ import (
 func TestKindsAreDemandedWhileARuleWouldReadThem(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 3, 10, 0, 0, 0, time.UTC)
-	node := func(ready corev1.ConditionStatus) *corev1.Node {
+	node := func(ready corev1.ConditionStatus, since time.Duration) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n-" + string(ready)}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour))}}}}
+			{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-since))}}}}
 	}
 	two, none := int32(2), int32(0)
 	daemons := func(desired, current, ready int32) *appsv1.DaemonSet {
@@ -39,10 +39,12 @@ func TestKindsAreDemandedWhileARuleWouldReadThem(t *testing.T) {
 		objects cluster.Objects
 		want    []cluster.Resource
 	}{
-		"nothing is wrong": {cluster.Objects{Nodes: []*corev1.Node{node("True")}, DaemonSets: []*appsv1.DaemonSet{daemons(2, 2, 2)}}, nil},
-		"a node is down, for days": {cluster.Objects{Nodes: []*corev1.Node{node("True"), node("Unknown")},
+		"nothing is wrong": {cluster.Objects{Nodes: []*corev1.Node{node("True", 48*time.Hour)}, DaemonSets: []*appsv1.DaemonSet{daemons(2, 2, 2)}}, nil},
+		"a node is down": {cluster.Objects{Nodes: []*corev1.Node{node("True", 48*time.Hour), node("Unknown", time.Hour)},
 			DaemonSets: []*appsv1.DaemonSet{daemons(2, 2, 2)}}, stake},
-		"a node has no condition yet": {cluster.Objects{Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}, stake},
+		"a node is down, for days": {cluster.Objects{Nodes: []*corev1.Node{node("True", 48*time.Hour), node("Unknown", 48*time.Hour)},
+			DaemonSets: []*appsv1.DaemonSet{daemons(2, 2, 2)}}, nil},
+		"a node has no condition yet": {cluster.Objects{Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: metav1.NewTime(now)}}}}, stake},
 		"Pods are unready":            {cluster.Objects{DaemonSets: []*appsv1.DaemonSet{daemons(2, 2, 1)}}, budgets},
 		"a DaemonSet lacks Pods":      {cluster.Objects{DaemonSets: []*appsv1.DaemonSet{daemons(2, 1, 1)}}, join(budgets, refusals)},
 		"a webhook does not answer": {cluster.Objects{DaemonSets: []*appsv1.DaemonSet{daemons(2, 1, 1)}, Events: []*corev1.Event{

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 	"time"
@@ -160,20 +161,22 @@ func (w *world) build() error {
 
 // own puts the plain objects in, through the decoder that reads any file.
 func (w *world) own() error {
-	l := newLoader(w.c.l.ctx)
+	w.empty = map[cluster.Resource]bool{}
 	for _, d := range w.plain {
-		before := len(l.store.list)
+		// Each through a loader of its own: a later document replaces an earlier one of its
+		// identity here, whatever their resourceVersions.
+		l := newLoader(w.c.l.ctx)
 		d.raw = w.c.clocks(d.raw)
 		l.document(&stream{}, d.document)
 		if len(l.stats.Problems) > 0 {
 			return fmt.Errorf("%s", l.stats.Problems[0])
 		}
-		for _, o := range l.store.list[before:] {
+		for _, o := range l.store.list {
 			k := keyOf(l, o)
 			w.put(d.kind, cluster.Resource(k.kind), k, o)
 		}
+		maps.Copy(w.empty, l.store.seen)
 	}
-	w.empty = l.store.seen
 	return nil
 }
 
