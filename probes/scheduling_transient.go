@@ -10,22 +10,13 @@ import (
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
-const (
-	// schedulerRetries is how long the scheduler takes at most until it looks again at
-	// a Pod that it could not place a moment ago.
-	// Source: pkg/scheduler/backend/queue, DefaultPodMaxBackoffDuration.
-	schedulerRetries = 10 * time.Second
-	// madeWay is how long a Pod may take to be gone once its grace period is over.
-	madeWay = 30 * time.Second
-)
+// madeWay is how long a Pod may take to be gone once its grace period is over.
+const madeWay = 30 * time.Second
 
 // roomOnItsWay tells of a Pod that was refused a moment ago by what is about to end: a
 // Pod that holds its port or its room is being deleted and not late, be it preempted
 // for it or its own predecessor. The scheduler looks again by itself.
 func (c *Diagnosis) roomOnItsWay(p *corev1.Pod, said *sentence) bool {
-	if c.s.AsOf.Sub(p.CreationTimestamp.Time) < schedulerRetries {
-		return true
-	}
 	promised := p.Status.NominatedNodeName != "" || said.parsed.Preemption.Terminating
 	room, port := false, false
 	for _, r := range said.parsed.Reasons {
