@@ -53,7 +53,11 @@ func stepSpread(c *Diagnosis, target report.WorkloadKey) report.Result {
 		a.say(report.StepAnomaly, "%s fell after their Pod was replaced: %s", count(n, "node"), joinTexts(m.After, 6))
 	}
 	if r.MayStillFall > 0 && r.FallUntil != nil {
-		a.say(report.StepNotice, "%s too fresh to tell: they may fall until %s", count(r.MayStillFall, "node"), stamp(r.FallUntil.Time))
+		they := "they"
+		if r.MayStillFall == 1 {
+			they = "it"
+		}
+		a.say(report.StepNotice, "%s too fresh to tell: %s may fall until %s", count(r.MayStillFall, "node"), they, stamp(r.FallUntil.Time))
 	}
 	if n := len(m.Prevalent); n > 0 {
 		a.say(report.StepNotice, "%s broken from before, not counted: %s", count(n, "node"), joinTexts(m.Prevalent, 4))
