@@ -122,7 +122,7 @@ func (c *Diagnosis) unread(r cluster.Resource) string {
 		}
 		switch n.Reason {
 		case cluster.NotAsked:
-			why = "not asked for"
+			why = "not asked for: no node fell within 12 hours"
 		case "Absent":
 			why = "absent from what was read"
 		default:

@@ -78,7 +78,8 @@ func (c *Diagnosis) dnsService(k *stake, svc *corev1.Service, b *backing) {
 	case l.usable == 0:
 	case !k.anything():
 		return
-	case bad == 0 && l.usable >= total:
+	case l.onBad == 0 && owner != "" && l.usable >= want, bad == 0 && l.usable >= total:
+		// What is left of Pods on failing nodes has been made up for elsewhere.
 		k.say(report.StakeDNS, report.StepOK, report.Textf("DNS %s", ofAll(l.usable, total)), "cluster DNS %s: %d of %s ready, none on failing nodes", name, l.usable, count(total, "endpoint"))
 		return
 	}

@@ -136,7 +136,7 @@ func TestServicesAreLostOnlyToTheNodesOfTheIncident(t *testing.T) {
 		"Services were not read": {func(s *stakes) {
 			s.silence("worker-1")
 			s.NotRead = []cluster.NotRead{{Resource: cluster.Services, Reason: "NotAsked"}}
-		}, nil, []string{"services (not asked for)"}},
+		}, nil, []string{"services (not asked for"}},
 		"ExternalName, no selector, and nobody behind": {func(s *stakes) {
 			on(s, "web", "worker-1")
 			s.silence("worker-1")
