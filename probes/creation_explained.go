@@ -42,7 +42,7 @@ func (c *Diagnosis) explanationOf(b *blocked) explanation {
 	switch {
 	case b.refusal.Unauthorized != "":
 		x.summary = report.Textf("%s may not create Pods in namespace %s", b.refusal.Unauthorized, b.namespace)
-		x.recommend.why = report.Textf("give the controller its role back: kubectl auth can-i create pods -n %s --as %s; kubectl get clusterrolebinding | grep system:controller", b.namespace, b.refusal.Unauthorized)
+		x.recommend.why = report.Textf("give the controller its role back: kubectl auth can-i create pods -n %s --as %s; kubectl get clusterrolebinding | grep system:controller", report.Word(b.namespace), report.Word(b.refusal.Unauthorized))
 	case b.refusal.Invalid:
 		x.summary = report.Textf("the Pod that the template makes is not valid: %s", firstWords(b.refusal.Why, 200))
 		x.recommend = fix{report.ActionFixWorkload, report.Textf("mend the template: %s", firstWords(b.refusal.Why, 160))}
@@ -51,8 +51,12 @@ func (c *Diagnosis) explanationOf(b *blocked) explanation {
 }
 
 // notReadText says that a kind which would tell more was not read.
-func notReadText(what cluster.Resource, command string, args ...any) report.Text {
-	return report.Textf("%s were not read: %s", what, fmt.Sprintf(command, args...))
+func notReadText(what cluster.Resource, command string, args ...string) report.Text {
+	words := make([]any, len(args))
+	for i, a := range args {
+		words[i] = report.Word(a)
+	}
+	return report.Textf("%s were not read: %s", what, fmt.Sprintf(command, words...))
 }
 
 func (c *Diagnosis) explainQuota(b *blocked) explanation {
@@ -65,20 +69,20 @@ func (c *Diagnosis) explainQuota(b *blocked) explanation {
 	switch {
 	case f.MustSpecify != "":
 		x.summary = report.Textf("quota %s of namespace %s wants every Pod to specify %s", f.Quota, ns, firstWords(f.MustSpecify, 120))
-		x.recommend = fix{report.ActionFixWorkload, report.Textf("set in the template of %s what the quota counts: %s; or give the namespace a LimitRange with defaults: kubectl -n %s get limitrange", b.workload, firstWords(f.MustSpecify, 120), ns)}
+		x.recommend = fix{report.ActionFixWorkload, report.Textf("set in the template of %s what the quota counts: %s; or give the namespace a LimitRange with defaults: kubectl -n %s get limitrange", b.workload, firstWords(f.MustSpecify, 120), report.Word(ns))}
 	case f.Quota == "":
 		x.summary = report.Textf("no quota of namespace %s covers %s, of which none may be used without one", ns, amountNames(f.Requested))
-		x.recommend = fix{report.ActionFixCluster, report.Textf("give the namespace a quota for %s: kubectl -n %s get resourcequota", amountNames(f.Requested), ns)}
+		x.recommend = fix{report.ActionFixCluster, report.Textf("give the namespace a quota for %s: kubectl -n %s get resourcequota", amountNames(f.Requested), report.Word(ns))}
 	case f.Why != "":
 		x.summary = report.Textf("the usage of quota %s of namespace %s is not known yet", f.Quota, ns)
-		x.recommend = fix{report.ActionFixCluster, report.Textf("the quota controller has not counted it: kubectl -n %s describe resourcequota %s, then kube-controller-manager", ns, f.Quota)}
+		x.recommend = fix{report.ActionFixCluster, report.Textf("the quota controller has not counted it: kubectl -n %s describe resourcequota %s, then kube-controller-manager", report.Word(ns), report.Word(f.Quota))}
 	default:
 		var parts []string
 		for _, a := range f.Requested {
 			parts = append(parts, fmt.Sprintf("%s: %s of %s used, %s more asked for", a.Resource, quantityOf(f.Used, a.Resource), quantityOf(f.Limited, a.Resource), a.Quantity))
 		}
 		x.summary = report.Textf("quota %s of namespace %s is used up: %s", f.Quota, ns, strings.Join(parts, "; "))
-		x.recommend = fix{report.ActionFixCluster, report.Textf("raise the quota or free some of it: kubectl -n %s describe resourcequota %s; kubectl -n %s edit resourcequota %s", ns, f.Quota, ns, f.Quota)}
+		x.recommend = fix{report.ActionFixCluster, report.Textf("raise the quota or free some of it: kubectl -n %s describe resourcequota %s; kubectl -n %s edit resourcequota %s", report.Word(ns), report.Word(f.Quota), report.Word(ns), report.Word(f.Quota))}
 		x.evidence = append(x.evidence, c.quotaUsers(ns, f.Requested)...)
 	}
 	switch {
@@ -131,7 +135,7 @@ func (c *Diagnosis) explainScopes(b *blocked) explanation {
 	if class == "" {
 		class = "the class"
 	}
-	x.recommend = fix{report.ActionFixCluster, report.Textf("give namespace %s a ResourceQuota with scopeSelector.matchExpressions [{scopeName: PriorityClass, operator: In, values: [%s]}] and a limit of pods (kubectl -n %s apply -f …), run the workload in kube-system, or take a class that needs none", ns, class, ns)}
+	x.recommend = fix{report.ActionFixCluster, report.Textf("give namespace %s a ResourceQuota with scopeSelector.matchExpressions [{scopeName: PriorityClass, operator: In, values: [%s]}] and a limit of pods (kubectl -n %s apply -f …), run the workload in kube-system, or take a class that needs none", ns, class, report.Word(ns))}
 	if !c.s.Read(cluster.ResourceQuotas) {
 		x.missing = append(x.missing, notReadText(cluster.ResourceQuotas, "kubectl get resourcequota -A"))
 		return x
@@ -282,7 +286,7 @@ const (
 func (c *Diagnosis) explainPodSecurity(b *blocked) explanation {
 	f, ns := &b.refusal, b.namespace
 	x := explanation{summary: report.Textf("Pod Security %q of namespace %s forbids %s", f.Level, ns, firstWords(strings.Join(f.Violations, "; "), 200)),
-		recommend: fix{report.ActionFixCluster, report.Textf("if %s must have these rights: kubectl label --overwrite namespace %s %s=privileged; otherwise take out of its template what violates the level: %s", b.workload, ns, enforceLabel, firstWords(strings.Join(f.Violations, "; "), 160))}}
+		recommend: fix{report.ActionFixCluster, report.Textf("if %s must have these rights: kubectl label --overwrite namespace %s %s=privileged; otherwise take out of its template what violates the level: %s", b.workload, report.Word(ns), enforceLabel, firstWords(strings.Join(f.Violations, "; "), 160))}}
 	for _, v := range f.Violations {
 		x.grounds = append(x.grounds, report.Textf("violates %s:%s: %s", f.Level, f.Version, firstWords(v, 160)))
 	}
@@ -314,7 +318,7 @@ func explainServiceAccount(b *blocked) explanation {
 		ns, name = b.namespace, b.refusal.ServiceAccount
 	}
 	x := explanation{summary: report.Textf("service account %s/%s does not exist", ns, name),
-		recommend: fix{report.ActionFixCluster, report.Textf("create it, with the roles that it needs: kubectl -n %s create serviceaccount %s; or name one that exists: kubectl -n %s get serviceaccounts", ns, name, ns)}}
+		recommend: fix{report.ActionFixCluster, report.Textf("create it, with the roles that it needs: kubectl -n %s create serviceaccount %s; or name one that exists: kubectl -n %s get serviceaccounts", report.Word(ns), report.Word(name), report.Word(ns))}}
 	if b.template != nil && b.template.Spec.ServiceAccountName != "" {
 		x.evidence = append(x.evidence, report.Evidence{Source: "spec.template.spec.serviceAccountName", Value: report.Clean(b.template.Spec.ServiceAccountName)})
 	}
@@ -346,7 +350,7 @@ func (c *Diagnosis) explainDenied(b *blocked) explanation {
 	switch {
 	case f.Policy != "":
 		x := explanation{summary: report.Textf("admission policy %s denies them: %s", f.Policy, firstWords(f.Why, 200)),
-			recommend: fix{report.ActionFixWorkload, report.Textf("give the template of %s what the policy asks for, or exempt it in the policy or its binding: kubectl get validatingadmissionpolicy %s -o yaml", b.workload, f.Policy)}}
+			recommend: fix{report.ActionFixWorkload, report.Textf("give the template of %s what the policy asks for, or exempt it in the policy or its binding: kubectl get validatingadmissionpolicy %s -o yaml", b.workload, report.Word(f.Policy))}}
 		if f.Binding != "" {
 			x.grounds = append(x.grounds, report.Textf("by the binding %s", f.Binding))
 		}
@@ -356,10 +360,10 @@ func (c *Diagnosis) explainDenied(b *blocked) explanation {
 			recommend: fix{report.ActionFixWorkload, report.Textf("give the template of %s what the webhook asks for, or exempt it there", b.workload)}}
 		if h := c.webhook(f.Webhook); h != nil {
 			x.evidence = append(x.evidence, h.evidence())
-			x.recommend.why += report.Textf(": kubectl get %s %s -o yaml", h.resource, h.config)
+			x.recommend.why += report.Textf(": kubectl get %s %s -o yaml", h.resource, report.Word(h.config))
 		}
 		return x
 	}
 	return explanation{summary: report.Textf("admission refuses them: %s", firstWords(f.Why, 200)),
-		recommend: fix{report.ActionFixWorkload, report.Textf("what the API server's admission asks for: %s; limits of the namespace: kubectl -n %s get limitrange,resourcequota", firstWords(f.Why, 160), b.namespace)}}
+		recommend: fix{report.ActionFixWorkload, report.Textf("what the API server's admission asks for: %s; limits of the namespace: kubectl -n %s get limitrange,resourcequota", firstWords(f.Why, 160), report.Word(b.namespace))}}
 }

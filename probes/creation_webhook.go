@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -55,7 +56,7 @@ func (h *webhook) evidence() report.Evidence {
 	if s := h.client.Service; s != nil {
 		parts = append(parts, fmt.Sprintf("Service %s/%s", s.Namespace, s.Name))
 	} else if h.client.URL != nil {
-		parts = append(parts, *h.client.URL)
+		parts = append(parts, redact.Text(*h.client.URL))
 	}
 	if h.seconds != nil {
 		parts = append(parts, fmt.Sprintf("timeout %d s", *h.seconds))
@@ -65,7 +66,7 @@ func (h *webhook) evidence() report.Evidence {
 
 // letThrough is the command that lets requests pass while the webhook is away.
 func (h *webhook) letThrough() string {
-	return fmt.Sprintf(`kubectl patch %s %s --type=json -p='[{"op":"replace","path":"/webhooks/%d/failurePolicy","value":"Ignore"}]'`, h.resource, h.config, h.index)
+	return fmt.Sprintf(`kubectl patch %s %s --type=json -p='[{"op":"replace","path":"/webhooks/%d/failurePolicy","value":"Ignore"}]'`, h.resource, report.Word(h.config), h.index)
 }
 
 // serving is who answers for a Service.
@@ -207,7 +208,7 @@ func (c *Diagnosis) explainWebhook(b *blocked) explanation {
 		x.grounds = append(x.grounds, report.Textf("no configuration names the webhook %s any more: the next attempt may succeed", f.Webhook))
 	}
 	if target == "" {
-		x.recommend = fix{report.ActionFixCluster, report.Textf("bring %s back%s", or(f.URL, "the webhook "+f.Webhook), pass)}
+		x.recommend = fix{report.ActionFixCluster, report.Textf("bring %s back%s", or(redact.Text(f.URL), "the webhook "+f.Webhook), pass)}
 		return x
 	}
 	s := c.serving(target)
@@ -215,7 +216,7 @@ func (c *Diagnosis) explainWebhook(b *blocked) explanation {
 		return x
 	}
 	c.whoAnswers(s, &x)
-	command := fmt.Sprintf("kubectl -n %s get endpointslices -l %s=%s", s.namespace, discoveryv1.LabelServiceName, s.name)
+	command := fmt.Sprintf("kubectl -n %s get endpointslices -l %s=%s", report.Word(s.namespace), discoveryv1.LabelServiceName, report.Word(s.name))
 	x.recommend = fix{report.ActionFixCluster, report.Textf("bring the webhook's Pods back (%s)%s", or(s.workload, command), pass)}
 	if circle := c.circle(b, s); circle != "" {
 		x.grounds = append([]report.Text{circle}, x.grounds...)

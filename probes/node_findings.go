@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rollcall-k8s/rollcall/internal/redact"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
@@ -24,7 +25,7 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 	if ready != nil {
 		readyEvidence = []report.Evidence{{
 			Source: "Node.status.conditions[Ready]",
-			Value:  report.Textf("%s %s: %s", ready.Status, ready.Reason, ready.Message),
+			Value:  report.Textf("%s %s: %s", ready.Status, ready.Reason, redact.Text(ready.Message)),
 			At:     report.At(ready.LastTransitionTime.Time),
 		}}
 	} else {
@@ -85,7 +86,7 @@ func (c *Diagnosis) nodeFindings(st *nodeState) {
 		if cond.Status != corev1.ConditionTrue {
 			continue
 		}
-		ev := report.Evidence{Source: report.Textf("Node.status.conditions[%s]", cond.Type), Value: report.Textf("True %s: %s", cond.Reason, cond.Message), At: report.At(cond.LastTransitionTime.Time)}
+		ev := report.Evidence{Source: report.Textf("Node.status.conditions[%s]", cond.Type), Value: report.Textf("True %s: %s", cond.Reason, redact.Text(cond.Message)), At: report.At(cond.LastTransitionTime.Time)}
 		switch cond.Type {
 		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			add(report.NodePressure, cond.LastTransitionTime.Time, report.Textf("reports %s", cond.Type), ev)

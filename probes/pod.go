@@ -360,7 +360,7 @@ func (c *Diagnosis) probeTrouble(p *corev1.Pod) *podTrouble {
 	if containers != nil && containers.Status == corev1.ConditionTrue {
 		if ready.Reason == "ReadinessGatesNotReady" {
 			return &podTrouble{code: report.ReadinessGateWaiting, since: ready.LastTransitionTime.Time, summary: report.Textf("waits for a readiness gate: %s", firstWords(ready.Message, 160)),
-				evidence: []report.Evidence{{Source: "Pod.status.conditions[Ready]", Value: report.Textf("%s: %s", ready.Reason, ready.Message), At: report.At(ready.LastTransitionTime.Time)}}}
+				evidence: []report.Evidence{{Source: "Pod.status.conditions[Ready]", Value: report.Textf("%s: %s", ready.Reason, redact.Text(ready.Message)), At: report.At(ready.LastTransitionTime.Time)}}}
 		}
 		if node != nil && node.failing() {
 			return &podTrouble{code: node.code, since: ready.LastTransitionTime.Time, summary: report.Textf("was marked not Ready because node %s fell", node.name), ofNode: true,
@@ -379,7 +379,7 @@ func (c *Diagnosis) probeTrouble(p *corev1.Pod) *podTrouble {
 		return nil
 	}
 	t := &podTrouble{code: report.ReadinessFailing, since: ready.LastTransitionTime.Time, summary: "runs, and its readiness probe fails",
-		evidence: []report.Evidence{{Source: "Pod.status.conditions[Ready]", Value: report.Textf("False %s: %s", ready.Reason, ready.Message), At: report.At(ready.LastTransitionTime.Time)}}}
+		evidence: []report.Evidence{{Source: "Pod.status.conditions[Ready]", Value: report.Textf("False %s: %s", ready.Reason, redact.Text(ready.Message)), At: report.At(ready.LastTransitionTime.Time)}}}
 	for _, e := range c.s.EventsOf("Pod", p.Namespace, p.Name) {
 		if e.Reason == "Unhealthy" && strings.HasPrefix(e.Message, "Readiness probe") {
 			t.evidence = append(t.evidence, eventEvidence(e))

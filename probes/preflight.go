@@ -296,9 +296,9 @@ func (p *planned) canaryPlan() []report.Text {
 	first, pools := p.canaryNode()
 	wait := short(max(p.c.soak(), p.minReady))
 	out := []report.Text{
-		report.Textf("kubectl patch daemonset %s -n %s --type=merge -p '{\"spec\":{\"updateStrategy\":{\"type\":\"OnDelete\"}}}'", p.key.Name, p.key.Namespace),
+		report.Textf("kubectl patch daemonset %s -n %s --type=merge -p '{\"spec\":{\"updateStrategy\":{\"type\":\"OnDelete\"}}}'", report.Word(string(p.key.Name)), report.Word(string(p.key.Namespace))),
 		"apply the new template, with updateStrategy OnDelete in the manifest too: it replaces nothing by itself",
-		report.Textf("kubectl delete pod -n %s -l %s --field-selector spec.nodeName=%s", p.key.Namespace, metav1.FormatLabelSelector(p.selector), first),
+		report.Textf("kubectl delete pod -n %s -l %s --field-selector spec.nodeName=%s", report.Word(string(p.key.Namespace)), report.Word(metav1.FormatLabelSelector(p.selector)), report.Word(first)),
 		report.Textf("wait %s: its node Ready, its Pod Ready, what runs there well", wait),
 	}
 	if p.uid == "" {

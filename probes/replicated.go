@@ -249,9 +249,9 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 	case len(byNode) > 0:
 		v.Attribution, v.Confidence = report.NodesFailIndependently, report.High
 		v.RootCause, _ = top(byNode)
-		v.Summary = report.Textf("%d of %d replicas are unavailable, on nodes that fail: %s", r.missing, r.want, names(sortedSet(onNodes), 4))
+		v.Summary = report.Textf("%s unavailable, on nodes that fail: %s", ofReplicas(r.missing, r.want), names(sortedSet(onNodes), 4))
 		if waits != nil {
-			v.Summary = report.Textf("%d of %d replicas are unavailable; a Pod waits for nodes that fail: it %s", r.missing, r.want, waits.summary)
+			v.Summary = report.Textf("%s unavailable; a Pod waits for nodes that fail: it %s", ofReplicas(r.missing, r.want), waits.summary)
 		}
 		r.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "its Pods suffer from their nodes"}
 		c.splitReach(&r.recommend, c.statesOf(sortedSet(onNodes)))

@@ -206,7 +206,7 @@ func (c *Diagnosis) pinned(p *corev1.Pod, node string, said *sentence, t *podTro
 		c.pinnedTaint(p, n, main, t)
 	case report.NodeAffinityMismatch:
 		t.evidence = append(t.evidence, c.affinityLines(p, st)...)
-		t.fix = fix{report.ActionFixWorkload, report.Textf("its nodeSelector or affinity and the labels of node %s contradict each other: kubectl get node %s --show-labels", node, node)}
+		t.fix = fix{report.ActionFixWorkload, report.Textf("its nodeSelector or affinity and the labels of node %s contradict each other: kubectl get node %s --show-labels", node, report.Word(node))}
 	case report.VolumeTopologyConflict:
 		c.volumes(p, []string{node}, main, t)
 	case report.PodSpreadConflict:
@@ -223,7 +223,7 @@ func (c *Diagnosis) pinnedRoom(p *corev1.Pod, node string, t *podTrouble) {
 	if e := c.preemption(node, p); e != nil {
 		t.evidence = append(t.evidence, *e)
 	}
-	t.fix = fix{report.ActionFixCluster, report.Textf("make room on %s: move or shrink the largest Pods there (kubectl get pods -A --field-selector spec.nodeName=%s), lower what the Pod requests, or give it a priority class that may preempt others", node, node)}
+	t.fix = fix{report.ActionFixCluster, report.Textf("make room on %s: move or shrink the largest Pods there (kubectl get pods -A --field-selector spec.nodeName=%s), lower what the Pod requests, or give it a priority class that may preempt others", node, report.Word(node))}
 }
 
 // pinnedTaint says which taint of its node a daemon Pod does not tolerate. Since 1.35
@@ -236,7 +236,7 @@ func (c *Diagnosis) pinnedTaint(p *corev1.Pod, n *nodeState, said refusal.Reason
 	if t.code == report.NodesCordoned {
 		t.summary = report.Textf("cannot be placed on %s: it is cordoned", n.name)
 		t.evidence = append(t.evidence, report.Evidence{Source: report.Textf("Node %s spec.unschedulable", n.name), Value: report.Textf("%v", n.node.Spec.Unschedulable), At: report.At(n.cordonedAt)})
-		t.fix = fix{report.ActionFixCluster, report.Textf("when the maintenance is over: kubectl uncordon %s", n.name)}
+		t.fix = fix{report.ActionFixCluster, report.Textf("when the maintenance is over: kubectl uncordon %s", report.Word(n.name))}
 		return
 	}
 	var keys []string
@@ -257,7 +257,7 @@ func (c *Diagnosis) pinnedTaint(p *corev1.Pod, n *nodeState, said refusal.Reason
 		t.ofNode = true
 		t.summary += report.Textf(", which is %s", readiness(n))
 	}
-	t.fix = fix{report.ActionFixWorkload, report.Textf("tolerate %s in the template, or, if nobody needs it, remove it: kubectl taint node %s %s-", strings.Join(keys, ", "), n.name, keys[0])}
+	t.fix = fix{report.ActionFixWorkload, report.Textf("tolerate %s in the template, or, if nobody needs it, remove it: kubectl taint node %s %s", strings.Join(keys, ", "), report.Word(n.name), report.Word(keys[0]+"-"))}
 }
 
 // foremost is the reason that decides: the room on a node before what is by design.

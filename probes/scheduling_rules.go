@@ -285,9 +285,9 @@ func (c *Diagnosis) volumes(p *corev1.Pod, nodes []string, said refusal.Reason, 
 	why := "its volumes decide where it may go"
 	switch {
 	case said.Claim != "":
-		why = fmt.Sprintf("look at its claim: kubectl -n %s get pvc %s", p.Namespace, said.Claim)
+		why = fmt.Sprintf("look at its claim: kubectl -n %s get pvc %s", report.Word(p.Namespace), report.Word(said.Claim))
 	case len(claims) > 0:
-		why = fmt.Sprintf("its volumes decide where it may go; look at where they are: kubectl -n %s get pvc %s, and the node affinity of their volumes: kubectl get pv", p.Namespace, strings.Join(claims[:min(len(claims), 4)], " "))
+		why = fmt.Sprintf("its volumes decide where it may go; look at where they are: kubectl -n %s get pvc %s, and the node affinity of their volumes: kubectl get pv", report.Word(p.Namespace), shellWords(claims[:min(len(claims), 4)]))
 	}
 	t.fix = fix{report.ActionFixCluster, report.Clean(why)}
 }

@@ -55,13 +55,13 @@ func (c *Diagnosis) unpinned(p *corev1.Pod, said *sentence, t *podTrouble) {
 	case report.InsufficientResources:
 		why := "add nodes, or make room: lower what the Pod requests, or what the others there do"
 		if idle := pl.by[cordoned]; len(idle) > 0 {
-			why += fmt.Sprintf("; %s cordoned: if the maintenance is over, kubectl uncordon %s", isAre(len(idle), "node"), strings.Join(stateNames(idle[:min(len(idle), nodesNamed)]), " "))
+			why += fmt.Sprintf("; %s cordoned: if the maintenance is over, kubectl uncordon %s", isAre(len(idle), "node"), shellWords(stateNames(idle[:min(len(idle), nodesNamed)])))
 		}
 		t.fix = fix{report.ActionFixCluster, report.Clean(why)}
 	case report.HostPortConflict:
 		c.portTaken(p, stateNames(pl.by[candidate]), t)
 	case report.NodesCordoned:
-		t.fix = fix{report.ActionFixCluster, report.Textf("when the maintenance is over: kubectl uncordon %s", strings.Join(stateNames(pl.by[cordoned][:min(len(pl.by[cordoned]), nodesNamed)]), " "))}
+		t.fix = fix{report.ActionFixCluster, report.Textf("when the maintenance is over: kubectl uncordon %s", shellWords(stateNames(pl.by[cordoned][:min(len(pl.by[cordoned]), nodesNamed)])))}
 	case report.UntoleratedTaint:
 		t.fix = fix{report.ActionFixWorkload, report.Textf("tolerate the taint in the template, or remove it where nobody needs it: %s", pl.taints())}
 	case report.NodeAffinityMismatch:

@@ -69,6 +69,23 @@ func firstWords(s string, n int) string {
 	return cut + "…"
 }
 
+// ofReplicas is the subject of a sentence about some of all replicas.
+func ofReplicas(n, of int) string {
+	if n == 1 {
+		return fmt.Sprintf("1 of %s is", count(of, "replica"))
+	}
+	return fmt.Sprintf("%d of %s are", n, count(of, "replica"))
+}
+
+// shellWords are names as the arguments of a command.
+func shellWords(list []string) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = report.Word(s)
+	}
+	return strings.Join(words, " ")
+}
+
 // names lists some names and counts the others.
 func names(list []string, most int) string {
 	if len(list) <= most {

@@ -43,7 +43,7 @@ func (v Values) filled() Values {
 			f.SetString("<" + s.Type().Field(i).Tag.Get("placeholder") + ">")
 			continue
 		}
-		f.SetString(quote(f.String()))
+		f.SetString(report.Word(f.String()))
 	}
 	return v
 }
@@ -65,18 +65,6 @@ func fill(run string, v Values) (report.Text, error) {
 		return "", err
 	}
 	return report.Clean(strings.TrimSpace(b.String())), nil
-}
-
-// quote makes a value one word of a POSIX shell.
-func quote(s string) string {
-	s = string(report.Clean(s))
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.,:/=%@+", r)
-	}
-	if strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // quotedValue finds a value that a command template puts inside quotes, where its

@@ -88,3 +88,17 @@ func unstable(r rune) bool {
 	}
 	return false
 }
+
+// Word makes a value one word of a POSIX shell, quoted where it needs it. A command is
+// made to be pasted, and names may come from anywhere: from an event's message, or from
+// an annotation that anybody may write.
+func Word(s string) string {
+	s = string(Clean(s))
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.,:/=%@+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
