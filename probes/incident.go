@@ -217,7 +217,7 @@ func (c *Diagnosis) nodesVerdict() (report.Verdict, bool) {
 	if z, ok := c.zoneOut(list); ok {
 		v.Contributing = append(v.Contributing, v.RootCause)
 		v.RootCause = report.ZoneOutage
-		v.For = append(v.For, report.Textf("most nodes of zone %s fell within seconds, hardly one outside it", z))
+		v.For = append(v.For, report.Textf("most nodes of zone %s fell within seconds, %s", z, c.outsideZone(list, z)))
 	}
 	for code := range codes {
 		if code != v.RootCause && !slices.Contains(v.Contributing, code) {
@@ -364,6 +364,20 @@ func (c *Diagnosis) zoneOut(list []*nodeState) (string, bool) {
 	return "", false
 }
 
+// outsideZone says how many of the nodes that failed are in other zones.
+func (c *Diagnosis) outsideZone(list []*nodeState, z string) string {
+	n := 0
+	for _, st := range list {
+		if e := st.current(); zone(st.node) != z && e != nil && c.s.AsOf.Sub(e.shown) < 24*time.Hour {
+			n++
+		}
+	}
+	if n == 0 {
+		return "none outside it"
+	}
+	return fmt.Sprintf("%d outside it", n)
+}
+
 // rank orders attributions as a report lists them, the worst first.
 func rank(a report.Attribution) int {
 	order := []report.Attribution{report.RolloutBreaksNodes, report.RolloutBreaksPods, report.ClusterBlocksPods, report.NodesFailIndependently,
@@ -393,6 +407,6 @@ func (c *Diagnosis) zoneFindings() []report.Finding {
 		f.Evidence = append(f.Evidence, report.Evidence{Source: report.Textf("Node %s", st.name), Value: report.Clean(readiness(st)), At: report.At(e.shown)})
 	}
 	f.Since = report.At(first)
-	f.Summary = report.Textf("%s of zone %s fell within seconds, hardly one outside it", count(n, "node"), z)
+	f.Summary = report.Textf("%s of zone %s fell within seconds, %s", count(n, "node"), z, c.outsideZone(list, z))
 	return []report.Finding{f}
 }

@@ -98,9 +98,11 @@ func (c *Diagnosis) itFits(d *daemonSet) report.Invariant {
 			continue
 		}
 		if k.Known && len(p.Pods) > 0 {
-			first := p.Pods[0]
-			if t := d.troubles[first.Name]; t != nil && t.code == report.InsufficientResources {
-				short = append(short, p.Node+" ("+firstWords(string(t.summary), 60)+")")
+			for _, pod := range p.Pods { // the old one has its room; the new one beside it may wait for some
+				if t := d.troubles[pod.Name]; t != nil && (t.code == report.InsufficientResources || t.code == report.SurgeNoRoom) {
+					short = append(short, p.Node+" ("+firstWords(string(t.summary), 60)+")")
+					break
+				}
 			}
 			continue
 		}

@@ -39,7 +39,7 @@ func (c *Diagnosis) rolloutFindings(d *daemonSet) {
 			if i == 10 {
 				break
 			}
-			ev = append(ev, report.Evidence{Source: report.Textf("Node %s, Pod %s", h.Node, h.Pod), Value: h.Why})
+			ev = append(ev, report.Evidence{Source: budgetHolder(&h), Value: h.Why})
 		}
 		d.add(report.RolloutStuck, sev, last, report.Textf("no Pod advanced since %s (%s)", stamp(last), short(c.s.AsOf.Sub(last))), ev...)
 	case report.NotObserved:
@@ -127,4 +127,12 @@ func (c *Diagnosis) podFindings(d *daemonSet) {
 			Object: report.Object{Kind: "Pod", Namespace: d.key.Namespace, Name: report.Clean(p.Name)}, Node: report.Clean(cluster.TargetNode(p)),
 			Since: report.At(t.since), Summary: t.summary, Evidence: t.evidence})
 	}
+}
+
+// budgetHolder names what holds a unit of the budget: a Pod on its node, or a node without one.
+func budgetHolder(h *report.BudgetHolder) report.Text {
+	if h.Pod == "" {
+		return report.Textf("Node %s", h.Node)
+	}
+	return report.Textf("Node %s, Pod %s", h.Node, h.Pod)
 }

@@ -48,11 +48,11 @@ func stepRecovery(c *Diagnosis, target report.WorkloadKey) report.Result {
 			if ready := cluster.NodeCondition(n.node, corev1.NodeReady); ready != nil && c.s.AsOf.Sub(ready.LastTransitionTime.Time) < proof {
 				short1 = append(short1, n.name)
 			}
-			for _, t := range n.node.Spec.Taints {
-				if t.Key == cluster.TaintNotReady || t.Key == cluster.TaintUnreachable {
-					tainted = append(tainted, n.name)
-					break
-				}
+		}
+		for _, t := range n.node.Spec.Taints {
+			if t.Key == cluster.TaintNotReady || t.Key == cluster.TaintUnreachable {
+				tainted = append(tainted, n.name)
+				break
 			}
 		}
 		s := d.slots[n.name]
@@ -88,9 +88,6 @@ func stepRecovery(c *Diagnosis, target report.WorkloadKey) report.Result {
 	}
 	if d.rollout.Strategy == "OnDelete" {
 		a.say(report.StepNotice, "still changed by hand: the update strategy is OnDelete; nobody puts it back but you")
-	}
-	if w := c.find(target); w != nil {
-		a.givenBack(w)
 	}
 	if w := c.find(target); w != nil {
 		a.givenBack(w)
