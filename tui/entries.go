@@ -164,7 +164,11 @@ func (m *Model) actionsFor(w *report.Workload) []dialog.Entry {
 	}
 	list := append(holds(w), offer{action.Freeze, freeze})
 	if to := rollBackTo(w); to != 0 {
-		list = append(list, offer{action.RollBack, dialog.Entry{Label: fmt.Sprintf("%s to revision %d", wording.Action(action.RollBack, name), to), Detail: "the known-good one",
+		detail := "the proposed one"
+		if good := w.Rollout.KnownGoodRevision; good != nil && *good == to {
+			detail = "the known-good one"
+		}
+		list = append(list, offer{action.RollBack, dialog.Entry{Label: fmt.Sprintf("%s to revision %d", wording.Action(action.RollBack, name), to), Detail: detail,
 			Value: incident.Act{Request: action.Request{Kind: action.RollBack, Workload: k, ToRevision: to}}}})
 	}
 	if pod := w.Recommendation.Pod; pod != "" {

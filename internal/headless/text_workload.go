@@ -114,7 +114,7 @@ func (w *writer) finding(f *report.Finding) {
 	}
 	for i, e := range f.Evidence {
 		if i == maxEvidence {
-			w.hang(strings.Repeat(" ", 11), 11, fmt.Sprintf("and %d more pieces of evidence", len(f.Evidence)-i))
+			w.hang(strings.Repeat(" ", 11), 11, "and "+counted(len(f.Evidence)-i, "more piece")+" of evidence")
 			break
 		}
 		s := string(e.Source) + " = " + strings.TrimSpace(string(e.Value))

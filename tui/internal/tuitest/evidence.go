@@ -30,8 +30,8 @@ func Asked(step int) *incident.State {
 	s.Guide.Steps[5].State = report.StepUnknown
 	s.Guide.Steps[5].Result = report.Result{State: report.StepOK, Lines: []report.Line{
 		{State: report.StepOK, Text: "13 Pods of revision 7 Ready"},
-		{State: report.StepUnknown, Text: ask + " Not looked at: logs are read only when you ask for it."}}}
-	s.Guide.Steps[5].Unanswered = []runbook.UnansweredView{{Ask: ask, Because: "logs are read only when you ask for it.", By: runbook.AnsweredByLogs}}
+		{State: report.StepUnknown, Text: ask + " Not looked at: logs are read only when you ask for them."}}}
+	s.Guide.Steps[5].Unanswered = []runbook.UnansweredView{{Ask: ask, Because: "logs are read only when you ask for them.", By: runbook.AnsweredByLogs}}
 	s.Guide.Steps[6].State = report.StepUnknown
 	s.Guide.Steps[6].Result = report.Result{State: report.StepUnknown, Reason: "2 nodes cannot be reached through the API; run the commands at the consoles of node-010, node-011, and paste what they print"}
 	return s
