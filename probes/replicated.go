@@ -255,6 +255,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		}
 		r.recommend = report.Recommendation{Action: report.ActionFixNode, Why: "its Pods suffer from their nodes"}
 		c.splitReach(&r.recommend, c.statesOf(sortedSet(onNodes)))
+	case c.replicaWaitsForAnEnd(r):
 	case r.rollout.State == report.Stuck:
 		v.Attribution, v.Confidence, v.RootCause = report.Undetermined, report.Low, report.RolloutStuck
 		v.Summary = "it does not advance, and nothing that was read says why"

@@ -37,6 +37,7 @@ func (c *Diagnosis) judgeDaemonSet(d *daemonSet) {
 	case c.failsLater(d):
 	case c.cannotBePlaced(d):
 	case c.blockedByNodes(d):
+	case c.waitsForAnEnd(d):
 	case d.rollout.State == report.NotObserved:
 		d.verdict, d.recommend = c.stalled(report.Textf("generation %d is not acted on: the controller has observed %d", d.ds.Generation, d.ds.Status.ObservedGeneration))
 	case d.rollout.State == report.OnDelete:
