@@ -302,8 +302,9 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 		}
 	}
 	var found *podTrouble
+	over := c.pastSandbox(p)
 	for _, e := range c.s.EventsOf("Pod", p.Namespace, p.Name) {
-		if e.InvolvedObject.UID != "" && e.InvolvedObject.UID != p.UID {
+		if e.InvolvedObject.UID != "" && e.InvolvedObject.UID != p.UID || cluster.EventLast(e).Before(over) {
 			continue
 		}
 		t := &podTrouble{since: cluster.EventOnset(e), evidence: []report.Evidence{eventEvidence(e)}}
@@ -314,11 +315,18 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 				t.summary += report.Textf("; the network agent there: %s", agent)
 			}
 		case "NetworkNotReady":
+			if n := c.s.Node(p.Spec.NodeName); n != nil {
+				if cond := cluster.NodeCondition(n, corev1.NodeReady); cond != nil && cond.Status == corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(cluster.EventLast(e)) {
+					continue // the node has said since that its network is there
+				}
+			}
 			t.code, t.summary, t.ofNode = report.SandboxFailed, "waits for the node's network", true
 		case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
 			t.code, t.summary = report.VolumeMountFailed, report.Textf("a volume cannot be mounted: %s", firstWords(e.Message, 200))
 			if configMissing(e.Message) {
 				t.code = report.ContainerConfigMissing
+			} else if e.Reason == "FailedMount" && e.Count <= 1 && e.Series == nil && c.s.AsOf.Sub(p.CreationTimestamp.Time) < time.Minute {
+				continue // tried again within seconds: a kubelet's caches lag behind a new Pod
 			}
 		default:
 			continue
@@ -326,6 +334,28 @@ func (c *Diagnosis) sandboxOrVolume(p *corev1.Pod) *podTrouble {
 		found = t
 	}
 	return found
+}
+
+// pastSandbox is when a Pod that has no container yet was last seen beyond its volumes
+// and its sandbox, which come first: its condition says so, or its image is pulled. The
+// zero time where nothing says so.
+// Source: pkg/kubelet/kubelet.go, SyncPod, and kuberuntime_manager.go, SyncPod.
+func (c *Diagnosis) pastSandbox(p *corev1.Pod) time.Time {
+	var at time.Time
+	for i := range p.Status.Conditions {
+		if cond := &p.Status.Conditions[i]; cond.Type == corev1.PodReadyToStartContainers && cond.Status == corev1.ConditionTrue {
+			at = cond.LastTransitionTime.Time
+		}
+	}
+	for _, e := range c.s.EventsOf("Pod", p.Namespace, p.Name) {
+		switch e.Reason {
+		case "Pulling", "Pulled", "Created", "Started":
+			if last := cluster.EventLast(e); (e.InvolvedObject.UID == "" || e.InvolvedObject.UID == p.UID) && last.After(at) {
+				at = last
+			}
+		}
+	}
+	return at
 }
 
 // agentOn describes the network agent's Pod on a node, "" where none was read.
