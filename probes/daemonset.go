@@ -317,7 +317,7 @@ func wasAvailable(p *corev1.Pod) bool {
 		return false
 	}
 	for _, s := range p.Status.ContainerStatuses {
-		if t := s.LastTerminationState.Terminated; t != nil && t.FinishedAt.Sub(t.StartedAt.Time) < 5*time.Minute && s.State.Waiting != nil {
+		if t := s.LastTerminationState.Terminated; t != nil && t.FinishedAt.Sub(t.StartedAt.Time) < 5*time.Minute && s.State.Waiting != nil && !ranLong(p, s.RestartCount, t) {
 			return false // it never ran for long
 		}
 		if s.State.Waiting != nil && s.RestartCount == 0 {
@@ -329,6 +329,16 @@ func wasAvailable(p *corev1.Pod) bool {
 		start = p.Status.StartTime.Time
 	}
 	return len(p.Status.ContainerStatuses) > 0 && cond.LastTransitionTime.Sub(start) > 10*time.Second
+}
+
+// ranLong tells whether a Pod whose container crashes now ran well for most of its life,
+// an hour at least: its restarts account for the rest. The estimate is rough, for
+// back-off and sync take seconds more each time, hence the margin.
+func ranLong(p *corev1.Pod, restarts int32, last *corev1.ContainerStateTerminated) bool {
+	began := failingSince(p, &podTrouble{since: last.FinishedAt.Time})
+	began = began.Add(-time.Duration(restarts) * last.FinishedAt.Sub(last.StartedAt.Time))
+	well := began.Sub(p.CreationTimestamp.Time)
+	return well >= time.Hour && 2*well > last.FinishedAt.Sub(p.CreationTimestamp.Time)
 }
 
 // controllerAtWork tells whether events show that the controller acts on the
