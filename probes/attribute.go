@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
@@ -330,11 +333,18 @@ func (c *Diagnosis) independent() []*nodeState {
 		if claimed[n.name] || n.removal != "" {
 			continue
 		}
-		if n.failing() || n.flaps >= 3 || n.pressure != "" && c.pressureHurts(n) {
+		if n.failing() || n.flaps >= 3 || n.pressure != "" && c.pressureHurts(n) || c.withoutNetwork(n) {
 			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// withoutNetwork tells whether a Ready node's network has been declared unavailable for
+// longer than an agent's restart takes: nothing but host-network Pods is placed there.
+func (c *Diagnosis) withoutNetwork(n *nodeState) bool {
+	cond := cluster.NodeCondition(n.node, corev1.NodeNetworkUnavailable)
+	return cond != nil && cond.Status == corev1.ConditionTrue && !n.starting && c.s.AsOf.Sub(cond.LastTransitionTime.Time) > 5*time.Minute
 }
 
 // pressureHurts tells whether a node's pressure has cost Pods.
