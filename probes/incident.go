@@ -94,6 +94,7 @@ func (c *Diagnosis) incidentVerdict(workloads []report.Workload) report.Verdict 
 				v.RootCause, v.Summary, v.Workload = w.Verdict.RootCause, w.Verdict.Summary, report.Clean(w.Key().String())
 			}
 		}
+		c.unseen(&v, workloads)
 		return v
 	}
 	w := &workloads[0]

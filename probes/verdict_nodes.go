@@ -423,7 +423,11 @@ func (c *Diagnosis) blockedByNodes(d *daemonSet) bool {
 	v.Summary = report.Textf("the rollout waits for %s that %s: %s", count(len(held), "node"), failVerb(len(held)), names(stateNames(held), 4))
 	v.For = []report.Text{report.Textf("maxUnavailable is %d, and Pods on %s use it up: %s", d.rollout.MaxUnavailableResolved, count(len(held), "node"), names(stateNames(held), 4))}
 	if n := d.analysis.count(classPrevalent) + d.analysis.count(classBefore) + d.analysis.count(classOld); n > 0 {
-		v.For = append(v.For, report.Textf("%s failed before the rollout reached them", count(n, "node")))
+		them := "them"
+		if n == 1 {
+			them = "it"
+		}
+		v.For = append(v.For, report.Textf("%s failed before the rollout reached %s", count(n, "node"), them))
 	}
 	if d.analysis.pardoned != "" {
 		v.For = append(v.For, report.Clean(d.analysis.pardoned))
