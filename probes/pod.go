@@ -2,6 +2,7 @@ package probes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,10 @@ func (c *Diagnosis) podTroubleOf(p *corev1.Pod) *podTrouble {
 			evidence: []report.Evidence{{Source: "Pod.spec.nodeName", Value: report.Clean(p.Spec.NodeName)}}, ofNode: true}
 	}
 	if cluster.PodReady(p) {
-		return nil
+		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount >= fewRestarts }) {
+			return nil
+		}
+		return c.containerTrouble(p)
 	}
 	for _, f := range []func(*corev1.Pod) *podTrouble{c.initTrouble, c.containerTrouble, c.sandboxOrVolume, c.probeTrouble} {
 		if t := f(p); t != nil {
@@ -140,6 +144,19 @@ func (c *Diagnosis) containerTrouble(p *corev1.Pod) *podTrouble {
 	return best
 }
 
+// fewRestarts is how many restarts of a container that is Ready ask for a second look.
+const fewRestarts = 3
+
+// loops tells whether a container that is Ready now has merely been started again: it has
+// ended with an error time after time, and does not yet run for longer than it did before.
+// Without a readiness probe each start of a crash loop counts as Ready.
+// Source: pkg/kubelet/prober/prober_manager.go, UpdatePodStatus.
+func loops(s corev1.ContainerStatus, last *corev1.ContainerStateTerminated, now time.Time) bool {
+	ran := last.FinishedAt.Sub(last.StartedAt.Time)
+	began := s.State.Running.StartedAt.Time
+	return s.RestartCount >= fewRestarts && last.ExitCode != 0 && ran < 5*time.Minute && now.Sub(began) <= ran && began.Sub(last.FinishedAt.Time) < 6*time.Minute
+}
+
 // waitingTrouble reads one container's state: why it waits, and how it ended last.
 func waitingTrouble(c *Diagnosis, p *corev1.Pod, s corev1.ContainerStatus, source string) *podTrouble {
 	last := s.LastTerminationState.Terminated
@@ -162,7 +179,7 @@ func waitingTrouble(c *Diagnosis, p *corev1.Pod, s corev1.ContainerStatus, sourc
 	if last == nil {
 		return nil
 	}
-	if s.State.Running != nil && s.Ready {
+	if s.State.Running != nil && s.Ready && !loops(s, last, c.s.AsOf) {
 		return nil // it runs and does its work again
 	}
 	ev := []report.Evidence{terminated(report.Clean(source), last)}
