@@ -41,7 +41,7 @@ func writeText(b *bytes.Buffer, r *report.Report, o Options) {
 	w.nodes(r)
 	w.stakes(r)
 	if main != nil {
-		w.rollout(main)
+		w.rollout(r, main)
 		w.owners(main)
 		w.measures(main)
 	}
@@ -178,11 +178,16 @@ func stakeMark(s *report.Stake) string {
 	return "- "
 }
 
-func (w *writer) rollout(m *report.Workload) {
+// rollout names the workload where the verdict names none: that nodes fail by themselves
+// says nothing of whose rollout this is.
+func (w *writer) rollout(r *report.Report, m *report.Workload) {
 	for i, s := range rolloutFacts(&m.Rollout, w.clock) {
 		heading := ""
 		if i == 0 {
 			heading = "ROLLOUT"
+			if r.Verdict.Workload == "" {
+				s = m.Key().String() + ": " + s
+			}
 		}
 		w.para(heading, s)
 	}

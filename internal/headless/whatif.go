@@ -71,7 +71,7 @@ var effects = map[report.WhatIfEffect]string{
 
 func (w *writer) whatIfDaemonSets(r *report.WhatIf) {
 	if len(r.DaemonSets) == 0 {
-		w.para("DAEMONS", fmt.Sprintf("none of %d DaemonSets gains or loses anything", r.Unchanged))
+		w.para("DAEMONS", fmt.Sprintf("none of %s gains or loses anything", counted(r.Unchanged, "DaemonSet")))
 		return
 	}
 	heading := "DAEMONS"
