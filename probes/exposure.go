@@ -103,11 +103,12 @@ func (c *Diagnosis) expose(d *daemonSet, ch change, e *exposure, records []clust
 	since := ch.start.Add(-skew)
 	within := func(t time.Time) bool { return t.After(since) && (ch.end.IsZero() || t.Before(ch.end.Add(skew))) }
 	var made *cluster.PodRecord
-	alive := false
+	alive, kept := false, false
 	for i := range records {
 		r := &records[i]
 		if r.Gone.IsZero() {
 			alive = true
+			kept = kept || r.DeleteRequested.IsZero() && r.Created.Before(since) && !d.madeBy(ch, r.Hash, r.Generation)
 		}
 		if d.madeBy(ch, r.Hash, r.Generation) {
 			if within(r.Created) && (made == nil || r.Created.Before(made.Created)) {
@@ -141,8 +142,8 @@ func (c *Diagnosis) expose(d *daemonSet, ch change, e *exposure, records []clust
 		e.reached = true
 	}
 	for _, death := range deaths {
-		if made != nil && death.name == made.Name || !within(death.at) {
-			continue
+		if made != nil && death.name == made.Name || kept || !within(death.at) {
+			continue // of the change's own Pod: the one from before it is still there, say, after a surge that was called off
 		}
 		if death.unready && e.suffering == "" {
 			e.suffering = "events show that its old Pod had lost readiness before it was deleted"
