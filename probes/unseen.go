@@ -9,7 +9,7 @@ import (
 )
 
 // unseen takes back what a verdict of nothing wrong cannot vouch for: without the nodes or
-// the DaemonSets it is none, without another kind of workload it is less sure, and a
+// the DaemonSets it is none (files that somebody chose may leave DaemonSets out), without another kind of workload it is less sure, and a
 // namespace without a workload is more likely a name misspelt.
 func (c *Diagnosis) unseen(v *report.Verdict, workloads []report.Workload) {
 	var kinds []string
@@ -32,11 +32,22 @@ func (c *Diagnosis) unseen(v *report.Verdict, workloads []report.Workload) {
 	if len(v.Missing) > 0 && v.Workload == "" && v.RootCause == "" {
 		v.Summary = report.Textf("%s; %s", nodes, rollouts)
 	}
-	if !c.s.Read(cluster.Nodes) || !c.s.Read(cluster.DaemonSets) {
+	if !c.s.Read(cluster.DaemonSets) {
+		v.Confidence = report.Low
+	}
+	if !c.s.Read(cluster.Nodes) || len(kinds) == 3 || c.refusedToShow(cluster.DaemonSets) {
 		v.Attribution, v.Confidence = report.Undetermined, report.Low
 	}
 	if ns := c.options.Namespace; ns != "" && len(kinds) == 0 && !slices.ContainsFunc(workloads, func(w report.Workload) bool { return string(w.Namespace) == string(report.Clean(ns)) }) {
 		v.Confidence = report.Low
 		v.Missing = append(v.Missing, report.Textf("namespace %s has no workload that could be in trouble: is that its name?", ns))
 	}
+}
+
+// refusedToShow tells whether the resource was asked for and not given, other than left
+// out of files by whoever chose them.
+func (c *Diagnosis) refusedToShow(r cluster.Resource) bool {
+	return slices.ContainsFunc(c.s.NotRead, func(n cluster.NotRead) bool {
+		return n.Resource == r && n.Namespace == "" && n.Reason != "Absent" && n.Reason != cluster.NotAsked
+	})
 }
