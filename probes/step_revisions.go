@@ -58,6 +58,17 @@ func stepRevisions(c *Diagnosis, target report.WorkloadKey) report.Result {
 			a.sub(report.StepNone, "%s", line)
 		}
 	}
+	const most = 4
+	changed := c.inPlaceFindings()
+	for i := range changed {
+		if i == most {
+			a.say(report.StepNone, "and %d more changes that no revision contains", len(changed)-most)
+			break
+		}
+		f := &changed[i]
+		a.say(report.StepNotice, "in no revision: %s %s: %s", f.Object.Kind, f.Object.Name, f.Summary)
+		a.Findings = append(a.Findings, *f)
+	}
 	if r.KnownGoodRevision == nil {
 		a.say(report.StepNotice, "no revision other than a blamed one runs Ready on a Ready node: which was healthy cannot be shown")
 	}
