@@ -241,7 +241,7 @@ func (c *Diagnosis) judgeReplicated(r *replicated) {
 		v.Attribution, v.RootCause, v.Summary = report.WaitingForOperator, report.OnDeletePending, "OnDelete: Pods are replaced when they are deleted"
 	case r.rollout.State == report.NotObserved:
 		r.verdict, r.recommend = c.stalled("its generation is not acted on")
-	case r.missing == 0 && r.rollout.State == report.Complete:
+	case r.missing == 0 && r.rollout.State == report.Complete && !r.loopsReady():
 	case c.replicasBlockedVerdict(r):
 	case len(byCode) > 0:
 		c.replicatedPodsFail(r, byCode)

@@ -1,9 +1,12 @@
 package probes
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rollcall-k8s/rollcall/probes/cluster"
 	"github.com/rollcall-k8s/rollcall/probes/report"
 )
 
@@ -48,4 +51,13 @@ func (c *Diagnosis) waitsForTheDead(r *replicated) bool {
 	c.splitReach(&r.recommend, c.statesOf(nodes))
 	c.markNodes(v.RootCause, on)
 	return true
+}
+
+// loopsReady tells whether a replica that counts as available fails all the same: a crash
+// loop without a readiness probe.
+func (r *replicated) loopsReady() bool {
+	return slices.ContainsFunc(r.pods, func(p *corev1.Pod) bool {
+		t := r.troubles[p.Name]
+		return t != nil && !t.ofNode && p.DeletionTimestamp == nil && cluster.PodReady(p)
+	})
 }
