@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/rollcall-k8s/rollcall/probes"
 	"github.com/rollcall-k8s/rollcall/probes/cluster"
@@ -243,6 +244,18 @@ func TestTheFourInvariants(t *testing.T) {
 			p.Name, p.UID = "agent-more", "agent-more"
 			x.o.Pods = append(x.o.Pods, p)
 		}, "does not hold holds holds holds"},
+		{"an old and a new Pod while a surge is at work", func(x *covered) {
+			one, zero := intstr.FromInt32(1), intstr.FromInt32(0)
+			x.ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxSurge: &one, MaxUnavailable: &zero}}
+			p := x.o.Pods[0].DeepCopy()
+			p.Name, p.UID = "agent-old", "agent-old"
+			p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "old"}
+			x.o.Pods = append(x.o.Pods, p)
+		}, "holds holds holds holds"},
+		{"no node is eligible, by a slip", func(x *covered) {
+			x.ds.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostnam": "w1"}
+			x.o.Pods = nil
+		}, "does not hold unknown holds unknown"},
 		{"one is not available", func(x *covered) { x.o.Pods[0].Status.Conditions[0].Status = corev1.ConditionFalse }, "holds holds holds does not hold"},
 		{"a node needs it and it does not come back", func(x *covered) { x.ds.Spec.Template.Spec.PriorityClassName = "system-node-critical" }, "holds holds does not hold holds"},
 		{"its Pods were not read", func(x *covered) {

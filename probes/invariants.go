@@ -28,6 +28,12 @@ func (d *daemonSet) moves() bool {
 	return d.rollout.State == report.Progressing || d.rollout.State == report.Slow
 }
 
+// surges tells that a node has an old and a new Pod by design, until the new one is
+// available: a surge that is stuck is the resources' matter.
+func (d *daemonSet) surges() bool {
+	return d.rollout.MaxSurgeResolved > 0 && d.rollout.State != report.Complete
+}
+
 func (c *Diagnosis) oneEach(d *daemonSet) report.Invariant {
 	const name = "coverage"
 	k := &d.coverage.counters
@@ -56,7 +62,7 @@ func (c *Diagnosis) oneEach(d *daemonSet) report.Invariant {
 		switch {
 		case live == 0:
 			none = append(none, p.Node)
-		case live > 1:
+		case live > 1 && !d.surges():
 			many = append(many, p.Node)
 		}
 	}
@@ -69,8 +75,12 @@ func (c *Diagnosis) oneEach(d *daemonSet) report.Invariant {
 	}
 	switch {
 	case len(parts) == 0:
-		return invariant(name, report.Holds, "exactly one Pod on each of %s", count(k.Desired, "eligible node"))
-	case d.moves() && len(none) <= max(d.rollout.MaxUnavailableResolved, 1) && (len(many) == 0 || d.rollout.MaxSurgeResolved > 0):
+		each := "exactly one Pod on each of %s"
+		if d.surges() {
+			each = "a Pod on each of %s, and a second where the surge is at work"
+		}
+		return invariant(name, report.Holds, each, count(k.Desired, "eligible node"))
+	case d.moves() && len(none) <= max(d.rollout.MaxUnavailableResolved, 1) && len(many) == 0:
 		return invariant(name, report.Holds, "%s, as the rollout under way takes it", strings.Join(parts, "; "))
 	}
 	return invariant(name, report.DoesNotHold, "of %s %s", count(k.Desired, "eligible node"), strings.Join(parts, "; "))
@@ -83,13 +93,22 @@ func haveNone(n int) string {
 	return fmt.Sprintf("%d have", n)
 }
 
+// nowhere answers for a DaemonSet without an eligible node: where that is meant there is
+// nothing to break, and where it is not there is nothing to tell from.
+func (c *Diagnosis) nowhere(d *daemonSet, name report.Text) report.Invariant {
+	if none := d.coverage.none; none != nil && none.severity != report.Info {
+		return invariant(name, report.NotKnown, "no node is eligible")
+	}
+	return invariant(name, report.Holds, "no node is eligible")
+}
+
 // itFits holds what the template requests against the nodes: by Pods that wait for
 // room, and by the ledgers of nodes that have none of its Pods.
 func (c *Diagnosis) itFits(d *daemonSet) report.Invariant {
 	const name = "resources"
 	k := &d.coverage.counters
 	if k.Desired == 0 {
-		return invariant(name, report.Holds, "no node is eligible")
+		return c.nowhere(d, name)
 	}
 	var short, unread []string
 	for i := range k.Nodes {
@@ -233,6 +252,9 @@ func (c *Diagnosis) availability(d *daemonSet) report.Invariant {
 	const name = "availability"
 	k := &d.coverage.counters
 	st := &d.ds.Status
+	if k.Desired == 0 && k.Known {
+		return c.nowhere(d, name)
+	}
 	if !k.Known {
 		if st.NumberUnavailable == 0 && st.DesiredNumberScheduled > 0 && st.ObservedGeneration >= d.ds.Generation {
 			return invariant(name, report.Holds, "status counts all %d available; its Pods were not read", st.NumberAvailable)

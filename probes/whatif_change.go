@@ -51,7 +51,7 @@ func ParseLabels(args []string) ([]LabelEdit, error) {
 			return nil, err
 		}
 		if bad := validation.IsValidLabelValue(e.Value); len(bad) > 0 {
-			return nil, fmt.Errorf("%q is no label: its value %s", a, bad[0])
+			return nil, fmt.Errorf("the value of %q is none for a label: %s", a, bad[0])
 		}
 		if slices.ContainsFunc(out, func(o LabelEdit) bool { return o.Key == e.Key }) {
 			return nil, fmt.Errorf("label %s is given twice", e.Key)

@@ -131,7 +131,9 @@ func splitEdits(args []string) (nodes, edits []string) {
 		for _, prefix := range []string{"node/", "nodes/", "no/"} {
 			arg = strings.TrimPrefix(arg, prefix)
 		}
-		nodes = append(nodes, arg)
+		if !slices.Contains(nodes, arg) {
+			nodes = append(nodes, arg)
+		}
 	}
 	return nodes, nil
 }

@@ -39,6 +39,10 @@ func TestWhatIfOfFilesIsOneDocument(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(run(t, "what-if", "cordon", "-l", "pool=general", "-f", taintedCase, "-o", "yaml").out), &r); err != nil || len(r.Nodes) != 9 || len(r.DaemonSets) != 0 {
 		t.Errorf("yaml: %v, %d nodes, %d DaemonSets", err, len(r.Nodes), len(r.DaemonSets))
 	}
+	r = report.WhatIf{}
+	if err := json.Unmarshal([]byte(run(t, "what-if", "cordon", "worker-3", "node/worker-3", "-f", taintedCase, "-o", "json").out), &r); err != nil || len(r.Nodes) != 1 {
+		t.Errorf("a node named twice: %v, %d nodes", err, len(r.Nodes))
+	}
 }
 
 func TestWhatIfOfALiveClusterReadsTheNodesPods(t *testing.T) {
@@ -68,7 +72,7 @@ func TestBadInputOfWhatIfGetsOneClearLine(t *testing.T) {
 		"an unknown node":        {[]string{"label", "wroker-1", "a=b"}, []string{"did you mean worker-1"}},
 		"no node like it":        {[]string{"cordon", "database"}, []string{"no node named database"}},
 		"no label":               {[]string{"label", "worker-1", "a=b", "c"}, []string{`"c" is no label`}},
-		"a label's value":        {[]string{"label", "worker-1", "a=b c"}, []string{"its value"}},
+		"a label's value":        {[]string{"label", "worker-1", "a=b c"}, []string{`the value of "a=b c"`}},
 		"a label's key":          {[]string{"label", "worker-1", "=b"}, []string{"no valid key"}},
 		"no effect":              {[]string{"taint", "worker-1", "a=b"}, []string{"key=value:Effect"}},
 		"an unknown effect":      {[]string{"taint", "worker-1", "a=b:Never"}, []string{"NoSchedule, PreferNoSchedule and NoExecute"}},
